@@ -1,0 +1,46 @@
+# Targets from tw/LAYERS: folder tw/<name> becomes the static library tw_<name>, linked to the folders its line names
+# and to nothing else of ours. What a layer borrows from outside is listed in TW_EXTERNAL_<name>.
+set(TW_EXTERNAL_base fmt::fmt xxhash)
+set(TW_EXTERNAL_runtime ${CMAKE_DL_LIBS} Threads::Threads)
+set(TW_EXTERNAL_jit ${CMAKE_DL_LIBS})
+set(TW_EXTERNAL_measure nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+set(TW_EXTERNAL_cli CLI11::CLI11 nlohmann_json::nlohmann_json)
+
+add_library(tw_options INTERFACE)
+target_include_directories(tw_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(tw_options INTERFACE
+  -Wall -Wextra -Werror -Werror=switch -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
+
+# A layer appears with its first source file. cli holds the command itself: see tw/cli/main.cpp.
+function(tw_add_layers)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/tw/LAYERS lines REGEX "^[a-z]")
+  foreach(line IN LISTS lines)
+    string(REGEX MATCH "^([a-z]+):(.*)$" _ "${line}")
+    set(name ${CMAKE_MATCH_1})
+    string(REGEX MATCHALL "[a-z]+" uses "${CMAKE_MATCH_2}")
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tw/${name}/*.cpp)
+    list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+    if(NOT sources)
+      continue()
+    endif()
+    add_library(tw_${name} STATIC ${sources})
+    target_link_libraries(tw_${name} PUBLIC tw_options ${TW_EXTERNAL_${name}})
+    foreach(use IN LISTS uses)
+      if(TARGET tw_${use})
+        target_link_libraries(tw_${name} PUBLIC tw_${use})
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+# tests/<name>/*_test.cpp becomes the program test_<name>, linked to tw_<name>, the layers named after it, and tests/support.
+function(tw_add_test name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  add_executable(test_${name} ${sources})
+  target_link_libraries(test_${name} PRIVATE test_support GTest::gmock GTest::gtest_main)
+  foreach(use IN LISTS ARGN)
+    target_link_libraries(test_${name} PRIVATE tw_${use})
+  endforeach()
+  target_compile_definitions(test_${name} PRIVATE TW_TEST_DIR="${CMAKE_CURRENT_SOURCE_DIR}/${name}")
+  add_test(NAME ${name} COMMAND test_${name})
+endfunction()

@@ -1,0 +1,35 @@
+#include "tw/base/error.h"
+
+#include "tests/support/expect_error.h"
+#include "tw/base/env.h"
+#include "tw/base/hash.h"
+
+namespace tw {
+
+TEST(Error, SaysPlaceMessageAndHint) {
+  UserError e({"gemm.cpp", 41}, "ranks differ", "use as_row()");
+  EXPECT_STREQ(e.what(), "gemm.cpp:41: error: ranks differ; use as_row()");
+  EXPECT_EQ(e.exit_code(), 2);
+}
+
+TEST(Error, LeavesOutAnUnknownPlace) { EXPECT_STREQ(EnvError("no compiler").what(), "no compiler"); }
+
+TEST(Error, ExpectErrorSeesTheText) {
+  TW_EXPECT_ERROR(UserError, "ranks", [] { throw UserError("ranks differ"); });
+}
+
+TEST(Hash, IsTheDocumentedOne) {
+  EXPECT_EQ(hash_hex(""), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(hash64(""), 0x2d06800538d394c2u);
+}
+
+TEST(Env, ReadsTheVariableAtEachCall) {
+  setenv("TW_VERIFY", "1", 1);
+  EXPECT_TRUE(env_on(Env::verify));
+  setenv("TW_VERIFY", "0", 1);
+  EXPECT_FALSE(env_on(Env::verify));
+  unsetenv("TW_VERIFY");
+  EXPECT_EQ(env(Env::verify), "0");
+}
+
+}  // namespace tw

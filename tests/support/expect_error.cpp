@@ -1,0 +1,1 @@
+#include "tests/support/expect_error.h"
