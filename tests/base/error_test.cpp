@@ -1,8 +1,9 @@
 #include "tw/base/error.h"
 
-#include "tests/support/expect_error.h"
 #include "tw/base/env.h"
 #include "tw/base/hash.h"
+
+#include "tests/support/expect_error.h"
 
 namespace tw {
 
@@ -12,7 +13,9 @@ TEST(Error, SaysPlaceMessageAndHint) {
   EXPECT_EQ(e.exit_code(), 2);
 }
 
-TEST(Error, LeavesOutAnUnknownPlace) { EXPECT_STREQ(EnvError("no compiler").what(), "no compiler"); }
+TEST(Error, LeavesOutAnUnknownPlace) {
+  EXPECT_STREQ(EnvError("no compiler").what(), "no compiler");
+}
 
 TEST(Error, ExpectErrorSeesTheText) {
   TW_EXPECT_ERROR(UserError, "ranks", [] { throw UserError("ranks differ"); });

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-
 #include <string>
 
 #include "tw/base/error.h"
@@ -22,7 +21,7 @@ std::string error_text(F&& body) {
 }  // namespace tw::test
 
 /// The statement `body` (a lambda) must throw an E whose what() contains `part`.
-#define TW_EXPECT_ERROR(E, part, ...)                                          \
-  EXPECT_PRED2([](const std::string& text, const std::string& want) {          \
-    return text.find(want) != std::string::npos;                               \
-  }, (::tw::test::error_text<E>(__VA_ARGS__)), std::string(part))
+#define TW_EXPECT_ERROR(E, part, ...)                                                        \
+  EXPECT_PRED2([](const std::string& text,                                                   \
+                  const std::string& want) { return text.find(want) != std::string::npos; }, \
+               (::tw::test::error_text<E>(__VA_ARGS__)), std::string(part))

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <fmt/format.h>
-
 #include <stdexcept>
 #include <string>
 
@@ -9,9 +8,9 @@
 
 namespace tw {
 
-/// What every exception of tilewright is. A message says what, got, wanted, and (in `hint`) the way out; lower case, no
-/// period, one line. what() reads "file:line: error: message; hint", so editors can jump to it; the place is the
-/// user's, and is left out when unknown.
+/// What every exception of tilewright is. A message says what, got, wanted, and (in `hint`) the way
+/// out; lower case, no period, one line. what() reads "file:line: error: message; hint", so editors
+/// can jump to it; the place is the user's, and is left out when unknown.
 class Error : public std::runtime_error {
  public:
   Error(SourceLoc at, std::string message, std::string hint);
