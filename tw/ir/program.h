@@ -1,0 +1,208 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tw/base/source_loc.h"
+#include "tw/ir/type.h"
+#include "tw/math/facts.h"
+#include "tw/num/codec.h"
+
+namespace tw {
+
+enum class Opcode : uint8_t {
+#define TW_OP(name, operands, results, effect, attribute, sentence) name,
+#include "tw/ir/ops.def"
+#undef TW_OP
+};
+
+enum class Effect : uint8_t { pure, read, write, control };
+
+/// A constant of any dtype: integers (and b1) exactly, floats as the double they round from.
+struct Number {
+  bool integral = true;
+  int64_t i = 0;  ///< u64 values are kept modulo 2^64
+  double f = 0;
+  bool operator==(const Number& o) const;  ///< NaN equals NaN, -0 differs from 0
+  double as_double() const { return integral ? static_cast<double>(i) : f; }
+};
+
+/// A block of a parameter's memory. The tensor has one origin per axis (element coordinates, may
+/// lie outside); the tile runs along the tensor axes listed in `axes` (ascending), one tile axis
+/// each; the other axes are fixed at their origin. Tile element t has tensor coordinate
+/// origin[axes[k]] + t[k]. An element is inside when every coordinate, those of fixed axes too,
+/// lies in [0, dim).
+struct View {
+  int param = 0;
+  std::vector<Expr> origin;
+  std::vector<int> axes;
+  bool operator==(const View&) const = default;
+};
+
+enum class Combiner : uint8_t { sum, prod, min, max, min_num, max_num, and_, or_, xor_, custom };
+/// How `dot` multiplies and adds f32 operands; narrower operands are exact in f32 products whatever
+/// this says.
+enum class Precision : uint8_t { ieee };
+enum class CompareKind : uint8_t { lt, le, eq, ne };
+
+struct NoneAttr {
+  bool operator==(const NoneAttr&) const = default;
+};
+struct FullAttr {
+  Number value;
+  bool operator==(const FullAttr&) const = default;
+};
+struct AxisAttr {
+  int axis = 0;
+  bool operator==(const AxisAttr&) const = default;
+};
+struct IndexAttr {
+  Expr value;
+  bool operator==(const IndexAttr&) const = default;
+};
+struct ViewAttr {
+  View view;
+  Number pad;
+  bool operator==(const ViewAttr&) const = default;
+};
+struct CastAttr {
+  Rounding rounding = Rounding::RN;
+  bool saturate = false;
+  Expr seed;
+  bool operator==(const CastAttr&) const = default;
+};
+struct PermAttr {
+  std::vector<int> perm;
+  bool operator==(const PermAttr&) const = default;
+};
+/// combiner custom: the op has one region; its arguments are the n left then the n right elements
+/// as rank-0 values, it yields n. It must be associative and commutative up to rounding: the order
+/// of combining is not defined.
+struct ReduceAttr {
+  int axis = 0;
+  Combiner combiner = Combiner::sum;
+  bool operator==(const ReduceAttr&) const = default;
+};
+struct DotAttr {
+  Precision precision = Precision::ieee;
+  bool operator==(const DotAttr&) const = default;
+};
+/// The counter runs lo, lo+step, ... < hi; step >= 1. `loop` is the id of its Symbol{loop, id}.
+struct LoopAttr {
+  int loop = 0;
+  Expr lo, hi, step = 1;
+  bool operator==(const LoopAttr&) const = default;
+};
+struct CondAttr {
+  CompareKind kind = CompareKind::lt;
+  Expr a, b;
+  bool operator==(const CondAttr&) const = default;
+};
+using Attr = std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, CastAttr, PermAttr,
+                          ReduceAttr, DotAttr, LoopAttr, CondAttr>;
+
+/// Index into Program::values.
+using ValueId = uint32_t;
+struct Op;
+
+/// A list of ops with arguments, whose values the owning op defines, and the values it hands back.
+///   for_    args = carried values; yields = their next values; op.in = first values, op.out = last
+///   ones if_     two regions without args; yields = op.out reduce  custom combiner (see
+///   ReduceAttr)
+struct Region {
+  std::vector<ValueId> args;
+  std::vector<Op> ops;
+  std::vector<ValueId> yields;
+};
+
+struct Op {
+  Opcode code = Opcode::full;
+  SourceLoc at;
+  std::vector<ValueId> in, out;
+  Attr attr;
+  std::vector<Region> regions;
+
+  template <class A>
+  const A& as() const {
+    return std::get<A>(attr);
+  }
+  template <class A>
+  A& as() {
+    return std::get<A>(attr);
+  }
+};
+
+struct OpInfo {
+  const char* name;  ///< as in text: without the trailing underscore that C++ keywords need
+  int operands;      ///< kMany: any number
+  int results;
+  Effect effect;
+  const char* attribute;
+  const char* sentence;
+};
+inline constexpr int kMany = -1;
+inline constexpr int kOpcodeCount = 0
+#define TW_OP(name, operands, results, effect, attribute, sentence) +1
+#include "tw/ir/ops.def"
+#undef TW_OP
+    ;
+const OpInfo& info(Opcode code);
+
+struct Value {
+  Type type;
+  SourceLoc at;
+  std::string
+      name;  ///< what the user called it, or empty; decorates printouts, nothing may depend on it
+};
+
+/// A named integer known at launch: a tensor extent or a plain integer argument.
+struct Dim {
+  std::string name;
+  int64_t multiple_of = 1;  ///< a checked promise
+};
+
+enum class ParamKind : uint8_t { in, out, inout };
+struct Param {
+  std::string name;
+  ParamKind kind = ParamKind::in;
+  DType dtype = f32;
+  std::vector<Expr> dims;  ///< of dim symbols and constants
+  SourceLoc at;
+};
+
+/// One traced kernel. Every value is defined once; a use is dominated by its definition. A load of
+/// an `in` parameter is pure; loads of `out` and `inout` parameters keep their order with stores.
+/// Instances (points of the grid) are unordered.
+struct Program {
+  std::string name;
+  std::vector<Dim> dims;
+  std::vector<Param> params;
+  std::vector<Expr> grid;  ///< extents, of dim symbols; instance coordinates are Symbol{pid, axis}
+  Region body;
+  std::vector<Value> values;
+  int loops = 0;  ///< loop ids are below this
+
+  const Type& type(ValueId v) const { return values[v].type; }
+  ValueId new_value(Type type, SourceLoc at, std::string name = "");
+};
+
+/// The op's effect in this program: `load` of an `in` parameter is pure.
+Effect effect(const Program& p, const Op& op);
+
+/// Visits ops depth first, an op before those of its regions.
+void walk(const Program& p, const std::function<void(const Op&)>& visit);
+void walk(Program& p, const std::function<void(Op&)>& visit);
+void walk(Region& r, const std::function<void(Op&)>& visit);
+void walk(const Region& r, const std::function<void(const Op&)>& visit);
+
+/// The name of a symbol in text: the dim's name, "pid0", "i3".
+std::string symbol_name(const Program& p, Symbol s);
+
+/// What is known of every symbol: multiple_of of dims, ranges of pids from the grid and of loop
+/// counters.
+Facts facts_of(const Program& p);
+
+}  // namespace tw

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tw/ir/program.h"
+#include "tw/runtime/device.h"
+#include "tw/target/mapping.h"
+
+namespace tw {
+
+enum class Mode : uint8_t { fast, deterministic, batch_invariant };
+
+struct CompileOptions {
+  Mode mode = Mode::fast;
+  Mapping mapping;  ///< empty knobs: chosen for the machine
+  bool debug_info =
+      false;        ///< #line and -g; the place of the program is then part of the cache key
+  int threads = 0;  ///< most threads a launch may use; 0: the pool's
+};
+
+/// A program made ready for a device. Variants are compiled on first use of their specialisation,
+/// found in the disk cache when some process compiled them before. Immutable or locked inside;
+/// calls from many threads are safe.
+class Kernel {
+ public:
+  /// Runs on tensors in declaration order: inputs (`in`), then outputs (`out` and `inout`), each
+  /// group in order. Checks count, dtype, rank, that a named dim has one value everywhere,
+  /// promises, bounds of grid and aliasing (an output may overlap nothing): UserError naming
+  /// argument, got and wanted. Empty grids launch nothing.
+  void operator()(const std::vector<TensorView>& inputs,
+                  const std::vector<TensorView>& outputs) const;
+  /// Values of dims that no tensor determines (plain integer arguments), by name, beside the
+  /// tensors.
+  void operator()(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
+                  const std::vector<std::pair<std::string, int64_t>>& dims) const;
+  /// Compiles (or loads) the variant for such tensors without running it.
+  void prepare(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs) const;
+
+  const Program& program() const;
+  std::string source(const std::vector<TensorView>& inputs,
+                     const std::vector<TensorView>& outputs) const;
+  std::string mapping() const;
+
+ private:
+  friend Kernel compile(Program p, const Device& d, CompileOptions o);
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+Kernel compile(Program p, const Device& d, CompileOptions o = {});
+
+}  // namespace tw

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tw/math/expr.h"
+#include "tw/num/dtype.h"
+
+namespace tw {
+
+/// The text ABI: what emitted CPU text and its host agree on. Emitted text declares the same
+/// structs itself (it includes no header); emit/cpu/prelude and this file must agree, which a test
+/// checks by compiling both.
+///
+/// `par` runs task(ctx, lo, hi, scratch) on disjoint ranges that cover [0, n), on any number of
+/// threads, and returns when all are done. `scratch` is `LaunchSpec::scratch_bytes` bytes, 64-byte
+/// aligned, private to the call, uninitialised.
+struct TwHost {
+  void (*par)(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, void*),
+              void* ctx);
+};
+struct TwArgs {
+  void* const* data;    ///< base address of each tensor, in declaration order
+  const int64_t* dims;  ///< value of each Program::dims entry
+  const int64_t*
+      strides;  ///< strides in elements of every tensor, concatenated in declaration order
+  const TwHost* host;
+};
+/// The entry of every emitted CPU text, by LaunchSpec::entry. Returns 0, or a code below.
+using TwEntry = int (*)(const TwArgs*);
+
+/// What a host must know to launch a compiled kernel; stored beside the binary.
+struct LaunchSpec {
+  std::string entry;  ///< exported symbol, tw_<program>_<hash8>
+  struct Arg {
+    std::string name;
+    DType dtype;
+    int rank;
+    bool written;
+    bool read;
+    std::vector<Expr> dims;  ///< of dim symbols (id indexes `dims`) and constants
+  };
+  std::vector<Arg> args;
+  struct Dim {
+    std::string name;
+    int64_t multiple_of;
+  };
+  std::vector<Dim> dims;
+  std::vector<Expr> grid;     ///< extents; the number of tasks is their product
+  int64_t scratch_bytes = 0;  ///< per concurrent task
+};
+
+/// JSON-free text form (one item a line) and back; parse throws UserError on damaged text.
+std::string to_string(const LaunchSpec& s);
+LaunchSpec parse_launch_spec(const std::string& text);
+
+}  // namespace tw

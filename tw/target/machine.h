@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tw {
+
+/// A CPU as data: what lowering, emission and limits need to know. runtime/ measures the machine it
+/// runs on; machine_named() gives the fixed ones that tests and cross compilation use.
+struct CpuMachine {
+  std::string name;   ///< e.g. "Intel(R) Xeon(R) Processor"
+  std::string isa;    ///< "avx2", "avx512", "neon", "generic": a row of the emitter's builtin table
+  std::string march;  ///< what the compiler's -march= gets, e.g. "x86-64-v4"
+  int vector_bytes = 16;  ///< of one register: 32 on AVX2, 64 on AVX-512, 16 on NEON
+  int vector_registers = 16;
+  int fma_pipes = 2;       ///< vector FMA instructions started per cycle
+  int64_t l1d = 32 << 10;  ///< bytes, per core
+  int64_t l2 = 512 << 10;  ///< bytes, per core
+  int64_t l3 = 8 << 20;    ///< bytes, shared
+  int cores = 1;           ///< usable by this process
+};
+
+/// "avx2" (Zen 3), "avx512" (Granite Rapids), "neon" (Neoverse V1), "generic" (128-bit vectors,
+/// portable text only).
+const CpuMachine& machine_named(const std::string& isa);
+
+}  // namespace tw

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace tw {
+
+/// How a program runs, apart from what it means: one line of text, "cpu1 mc=264 kc=384". Knobs are
+/// declared in mapping.cpp with name, range and sentence; an unknown key or bad value is a
+/// UserError. Knobs that are absent are chosen from the machine.
+struct Mapping {
+  std::string scheme = "cpu1";
+  std::map<std::string, int64_t> knobs;
+  int64_t get(const std::string& knob, int64_t otherwise) const;
+  bool operator==(const Mapping&) const = default;
+};
+
+std::string to_string(const Mapping& m);
+Mapping parse_mapping(const std::string& text);
+
+}  // namespace tw

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tw/num/dtype.h"
+
+namespace tw {
+
+/// A strided view of memory that somebody else owns. Strides count elements and may be 0 or
+/// negative; an element of index (i, j, ..) lies at data + sum(i_k * strides_k). Rank 0 is one
+/// element.
+struct TensorView {
+  void* data = nullptr;
+  DType dtype = f32;
+  std::vector<int64_t> dims, strides;
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  int64_t count() const;
+  bool is_contiguous() const;  ///< row-major without gaps (extents of 1 have any stride)
+};
+
+std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims);
+std::string to_string(const TensorView& t);  ///< "f32[2,3] strides [3,1]"
+
+/// A view that shares ownership of its memory.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(TensorView view, std::shared_ptr<void> owner)
+      : view_(std::move(view)), owner_(std::move(owner)) {}
+
+  const TensorView& view() const { return view_; }
+  operator const TensorView&() const { return view_; }
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(view_.data);
+  }
+  const std::vector<int64_t>& dims() const { return view_.dims; }
+  DType dtype() const { return view_.dtype; }
+  int64_t count() const { return view_.count(); }
+
+  /// Views of the same memory. Errors (axis, range) are UserErrors.
+  Tensor transpose(int a, int b) const;
+  Tensor slice(int axis, int64_t begin, int64_t end, int64_t step = 1) const;
+  Tensor reshape(std::vector<int64_t> dims) const;  ///< contiguous tensors only
+  Tensor expand(std::vector<int64_t> dims) const;   ///< extents of 1 get stride 0
+
+ private:
+  TensorView view_;
+  std::shared_ptr<void> owner_;
+};
+
+/// Host memory, 64-byte aligned, contiguous, uninitialised. Throws UserError when the byte count
+/// overflows, EnvError when memory is not to be had.
+Tensor host_tensor(DType t, std::vector<int64_t> dims);
+/// Contiguous copy on the host.
+Tensor copy(const TensorView& t);
+
+/// One element as double (integers up to 2^53 exactly) at a linear row-major index; slow, for tests
+/// and tools.
+double get(const TensorView& t, int64_t index);
+void set(const TensorView& t, int64_t index, double value);
+
+}  // namespace tw
