@@ -1,5 +1,5 @@
-# Targets from tw/LAYERS: folder tw/<name> becomes the static library tw_<name>, linked to the folders its line names
-# and to nothing else of ours. What a layer borrows from outside is listed in TW_EXTERNAL_<name>.
+# Targets from tw/LAYERS: folder tw/<name> becomes the static library tw_<name>, linked to the folders
+# its line names and to nothing else of ours. What it borrows from outside is in TW_EXTERNAL_<name>.
 set(TW_EXTERNAL_base fmt::fmt xxhash)
 set(TW_EXTERNAL_runtime ${CMAKE_DL_LIBS} Threads::Threads)
 set(TW_EXTERNAL_jit ${CMAKE_DL_LIBS})
@@ -33,7 +33,16 @@ function(tw_add_layers)
   endforeach()
 endfunction()
 
-# tests/<name>/*_test.cpp becomes the program test_<name>, linked to tw_<name>, the layers named after it, and tests/support.
+# Layers whose tests run no compiler and start no process: they also run under the sanitizers.
+set(TW_CORE_LAYERS base num math target tensor ir lang interp limit runtime passes emit)
+# Layers whose text and numbers must come out the same from clang++.
+set(TW_CLANG_LAYERS base num math ir lang passes emit)
+
+add_custom_target(core_tests)
+add_custom_target(clang_tests)
+
+# tests/<name>/*.cpp becomes the program test_<name>, linked to tests/support and the layers named
+# after it. Labels: core and clang after the lists above; each case is reported to reports/<name>.xml.
 function(tw_add_test name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   add_executable(test_${name} ${sources})
@@ -43,4 +52,14 @@ function(tw_add_test name)
   endforeach()
   target_compile_definitions(test_${name} PRIVATE TW_TEST_DIR="${CMAKE_CURRENT_SOURCE_DIR}/${name}")
   add_test(NAME ${name} COMMAND test_${name})
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/reports/${name}.xml")
+  if(name IN_LIST TW_CORE_LAYERS)
+    add_dependencies(core_tests test_${name})
+    set_property(TEST ${name} APPEND PROPERTY LABELS core)
+  endif()
+  if(name IN_LIST TW_CLANG_LAYERS)
+    add_dependencies(clang_tests test_${name})
+    set_property(TEST ${name} APPEND PROPERTY LABELS clang)
+  endif()
 endfunction()
