@@ -14,7 +14,8 @@ struct ReferenceOutput {
 };
 
 struct Reference {
-  int64_t terms = 1;  ///< K of the bound: how many terms are added up to one element
+  int64_t terms = 1;         ///< K of the bound: how many terms are added up to one element
+  double function_ulps = 0;  ///< of the bound: stated ulps of functions beyond the family's own
   std::vector<ReferenceOutput> outputs;
 };
 

@@ -1,0 +1,70 @@
+#include "tw/check/bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tw::check {
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+double family_ulps(Family f) {
+  switch (f) {
+    case Family::exact:
+    case Family::elementwise:
+    case Family::reduction:
+    case Family::gemm:
+      return 0;
+    case Family::norm:
+    case Family::softmax:
+      return 2;
+  }
+  return 0;
+}
+
+/// Where rounding to nearest leaves the finite values of t.
+double overflow_threshold(DType t) { return largest(t) + ulp(t, largest(t)) / 2; }
+
+bool may_overflow(DType out, double reference, double bound) {
+  return std::fabs(reference) + bound >= overflow_threshold(out);
+}
+
+}  // namespace
+
+DType accumulator_of(DType t) { return is_float(t) && t != f64 ? f32 : t; }
+
+double ulp(DType t, double x) {
+  if (!is_float(t)) return 0;
+  const DTypeInfo& i = info(t);
+  const int smallest = 2 - (1 << (i.exponent_bits - 1));
+  const int exponent = x == 0 || !std::isfinite(x) ? smallest : std::max(std::ilogb(x), smallest);
+  return std::ldexp(1.0, exponent - i.mantissa_bits);
+}
+
+double bound(const Accuracy& a, double reference, double sum_abs) {
+  if (a.family == Family::exact || !is_float(a.out)) return 0;
+  const double u = unit_roundoff(a.accumulate);
+  const double k = static_cast<double>(std::max<int64_t>(a.terms, 1));
+  const double functions = family_ulps(a.family) + a.function_ulps;
+  return ulp(a.out, reference) + (8 * std::sqrt(k) + 2 * functions) * u * sum_abs;
+}
+
+double error_ratio(DType out, double got, double reference, double bound) {
+  if (std::isnan(got) || std::isnan(reference)) {
+    // e4m3 has no infinity: what overflows becomes NaN.
+    if (out == e4m3 && std::isnan(got) && may_overflow(out, reference, bound)) return 0;
+    return std::isnan(got) && std::isnan(reference) ? 0 : kInf;
+  }
+  if (std::isinf(reference)) return got == reference ? 0 : kInf;
+  if (std::isinf(got)) {
+    const bool same_sign = std::signbit(got) == std::signbit(reference);
+    return same_sign && is_float(out) && may_overflow(out, reference, bound) ? 0 : kInf;
+  }
+  if (bound == 0)
+    return got == reference && std::signbit(got) == std::signbit(reference) ? 0 : kInf;
+  return std::fabs(got - reference) / bound;
+}
+
+}  // namespace tw::check
