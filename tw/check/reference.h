@@ -1,7 +1,8 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
+
+#include "tw/check/bound.h"
 
 namespace tw::check {
 
@@ -14,8 +15,7 @@ struct ReferenceOutput {
 };
 
 struct Reference {
-  int64_t terms = 1;         ///< K of the bound: how many terms are added up to one element
-  double function_ulps = 0;  ///< of the bound: stated ulps of functions beyond the family's own
+  Accuracy accuracy;  ///< what the bound of every output follows from
   std::vector<ReferenceOutput> outputs;
 };
 
