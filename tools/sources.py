@@ -55,6 +55,18 @@ def comments(text):
                 yield first + i, line.strip("/* \t")
 
 
+class Memory:
+    """Keys of files that passed a check, kept in a file so that they are not checked again."""
+
+    def __init__(self, path):
+        self.path = path
+        self.keys = set(path.read_text().split()) if path.exists() else set()
+
+    def keep(self, keys):
+        self.path.parent.mkdir(exist_ok=True)
+        self.path.write_text("\n".join(sorted(keys)))
+
+
 def root_from_argv():
     return pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 
