@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tw/base/env.h"
+#include "tw/ir/program.h"
+
+#include "tests/support/golden.h"
+
+namespace tw::test {
+
+/// Pages made from a table are compared with the committed ones and rewritten like golden files.
+static void expect_page(const std::string& name, const std::string& text) {
+  GoldenFolder docs(TW_TEST_DIR "/../../docs", std::getenv("TW_UPDATE_GOLDEN") != nullptr);
+  EXPECT_TRUE(docs.compare(name, text));
+}
+
+static std::string count(int n) { return n == kMany ? "any" : std::to_string(n); }
+
+TEST(Docs, EnvironmentPageIsCurrent) {
+  std::string page =
+      "# Environment variables\n\n"
+      "Generated from `tw/base/env.def`; do not edit. `TW_HELP=1 tilewright` prints the same.\n\n"
+      "| variable | default | meaning |\n| --- | --- | --- |\n";
+  for (const EnvFlag& flag : env_table()) {
+    page += fmt::format("| `{}` | {} | {} |\n", flag.name,
+                        *flag.fallback ? fmt::format("`{}`", flag.fallback) : "", flag.sentence);
+  }
+  expect_page("env.md", page);
+}
+
+TEST(Docs, OpsPageIsCurrent) {
+  constexpr OpInfo kOps[] = {
+#define TW_OP(name, operands, results, effect, attribute, sentence) \
+  {#name, operands, results, Effect::effect, #attribute, sentence},
+#include "tw/ir/ops.def"
+#undef TW_OP
+  };
+  constexpr const char* kEffects[] = {"pure", "read", "write", "control"};
+  std::string page =
+      "# Operations of the ir\n\n"
+      "Generated from `tw/ir/ops.def`; do not edit. What each means for every input is in "
+      "[language.md](language.md).\n\n"
+      "| op | operands | results | effect | attribute | meaning |\n"
+      "| --- | --- | --- | --- | --- | --- |\n";
+  for (const OpInfo& op : kOps) {
+    std::string name = op.name;
+    if (name.back() == '_') name.pop_back();
+    page += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", name, count(op.operands),
+                        count(op.results), kEffects[static_cast<int>(op.effect)],
+                        std::string(op.attribute) == "None" ? "" : op.attribute, op.sentence);
+  }
+  expect_page("ops.md", page);
+}
+
+}  // namespace tw::test
