@@ -22,8 +22,8 @@ struct Symbol {
 
 /// An immutable integer expression: mathematical integers (int64 without overflow), floor division
 /// and floor modulus. Division or modulus by 0 gives 0. Cheap to copy (a shared node). Building
-/// applies local identities only (constant folding, x+0, x*1, x*0, (x+c1)+c2, constants to the
-/// right); simplify() does the rest.
+/// applies local identities only (constant folding, x+0, x*1, x*0, (x+c1)+c2, x-c as x+(-c),
+/// constants to the right); simplify() does the rest. A fold that would overflow is not done.
 class Expr {
  public:
   enum class Kind : uint8_t { constant, symbol, add, sub, mul, floordiv, mod, min, max };
@@ -41,6 +41,7 @@ class Expr {
   const Expr& lhs() const;   ///< other kinds
   const Expr& rhs() const;
 
+  int64_t size() const;                      ///< nodes of the tree (saturates)
   uint64_t hash() const;                     ///< structural
   bool operator==(const Expr& other) const;  ///< structural
 
@@ -71,6 +72,7 @@ std::string to_string(const Expr& e, const SymbolName& symbol_name);
 Expr parse_expr(const std::string& text,
                 const std::function<std::optional<Symbol>(const std::string&)>& resolve);
 
+/// Throws UserError where a step leaves the range of int64.
 int64_t evaluate(const Expr& e, const SymbolValue& value);
 Expr substitute(const Expr& e, const SymbolExpr& replacement);
 void for_each_symbol(const Expr& e, const std::function<void(Symbol)>& visit);
