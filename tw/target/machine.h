@@ -18,7 +18,11 @@ struct CpuMachine {
   int64_t l2 = 512 << 10;  ///< bytes, per core
   int64_t l3 = 8 << 20;    ///< bytes, shared
   int cores = 1;           ///< usable by this process
+  bool operator==(const CpuMachine&) const = default;
 };
+
+/// All fields on one line: part of the cache key, since lowering may look at any of them.
+std::string to_string(const CpuMachine& m);
 
 /// "avx2" (Zen 3), "avx512" (Granite Rapids), "neon" (Neoverse V1), "generic" (128-bit vectors,
 /// portable text only).

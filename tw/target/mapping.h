@@ -2,11 +2,12 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 
 namespace tw {
 
-/// How a program runs, apart from what it means: one line of text, "cpu1 mc=264 kc=384". Knobs are
+/// How a program runs, apart from what it means: one line of text, "cpu1 kc=384 mc=264". Knobs are
 /// declared in mapping.cpp with name, range and sentence; an unknown key or bad value is a
 /// UserError. Knobs that are absent are chosen from the machine.
 struct Mapping {
@@ -16,7 +17,16 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 };
 
+struct Knob {
+  const char* name;
+  int64_t lo, hi;
+  const char* sentence;
+};
+/// The knobs of scheme cpu1, sorted by name.
+std::span<const Knob> cpu_knobs();
+
 std::string to_string(const Mapping& m);
+/// Throws UserError on an unknown scheme, unknown or repeated key, or value out of range.
 Mapping parse_mapping(const std::string& text);
 
 }  // namespace tw

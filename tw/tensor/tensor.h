@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tw/num/dtype.h"
@@ -24,6 +25,18 @@ struct TensorView {
 
 std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims);
 std::string to_string(const TensorView& t);  ///< "f32[2,3] strides [3,1]"
+
+/// Bytes of a contiguous tensor. Throws UserError on a negative extent and when the count does not
+/// fit in 63 bits.
+int64_t byte_count(DType t, const std::vector<int64_t>& dims);
+
+/// Bytes that a view touches, relative to its data pointer: [begin, end). Empty views: {0, 0}.
+struct ByteRange {
+  int64_t begin = 0, end = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+/// Throws UserError when an offset does not fit in 63 bits.
+ByteRange byte_range(const TensorView& t);
 
 /// A view that shares ownership of its memory.
 class Tensor {
@@ -47,6 +60,7 @@ class Tensor {
   Tensor slice(int axis, int64_t begin, int64_t end, int64_t step = 1) const;
   Tensor reshape(std::vector<int64_t> dims) const;  ///< contiguous tensors only
   Tensor expand(std::vector<int64_t> dims) const;   ///< extents of 1 get stride 0
+  Tensor bitcast(DType t) const;                    ///< elements of the same size
 
  private:
   TensorView view_;
@@ -54,13 +68,13 @@ class Tensor {
 };
 
 /// Host memory, 64-byte aligned, contiguous, uninitialised. Throws UserError when the byte count
-/// overflows, EnvError when memory is not to be had.
+/// overflows, EnvError when it is more than the machine's memory or not to be had.
 Tensor host_tensor(DType t, std::vector<int64_t> dims);
 /// Contiguous copy on the host.
 Tensor copy(const TensorView& t);
 
 /// One element as double (integers up to 2^53 exactly) at a linear row-major index; slow, for tests
-/// and tools.
+/// and tools. Throws UserError when the index is outside.
 double get(const TensorView& t, int64_t index);
 void set(const TensorView& t, int64_t index, double value);
 

@@ -1,0 +1,76 @@
+#include "tw/target/launch_spec.h"
+
+#include "tw/base/error.h"
+#include "tw/target/specialisation.h"
+
+#include "tests/support/expect_error.h"
+
+namespace tw {
+
+static LaunchSpec example() {
+  Expr m = Expr::symbol(SymbolKind::dim, 0), n = Expr::symbol(SymbolKind::dim, 1);
+  LaunchSpec s;
+  s.entry = "tw_gemm_0123abcd";
+  s.scratch_bytes = 4096;
+  s.dims = {{"M", 1}, {"N", 64}};
+  s.args = {{"A", f32, 2, false, true, {m, n}},
+            {"bias", bf16, 1, false, true, {n * 2}},
+            {"scale", f32, 0, false, true, {}},
+            {"C", f16, 2, true, false, {m, Expr(8)}},
+            {"D", i32, 1, true, true, {m}}};
+  s.grid = {cdiv(m, 64), floordiv(n, 16) + 1};
+  return s;
+}
+
+TEST(LaunchSpec, TextIsOneItemALine) {
+  EXPECT_EQ(to_string(example()),
+            "launch1\nentry tw_gemm_0123abcd\nscratch 4096\ndim M 1\ndim N 64\n"
+            "arg A f32 r\nextent M\nextent N\narg bias bf16 r\nextent N*2\narg scale f32 r\n"
+            "arg C f16 w\nextent M\nextent 8\narg D i32 rw\nextent M\n"
+            "grid cdiv(M, 64)\ngrid floordiv(N, 16) + 1\nend\n");
+}
+
+TEST(LaunchSpec, ParsesBack) {
+  LaunchSpec s = parse_launch_spec(to_string(example()));
+  EXPECT_EQ(to_string(s), to_string(example()));
+  ASSERT_EQ(s.args.size(), 5u);
+  EXPECT_EQ(s.args[0].rank, 2);
+  EXPECT_EQ(s.args[2].rank, 0);
+  EXPECT_TRUE(s.args[4].written && s.args[4].read);
+  EXPECT_TRUE(s.args[3].written && !s.args[3].read);
+  EXPECT_EQ(s.args[1].dims[0], example().args[1].dims[0]);
+}
+
+TEST(LaunchSpec, EveryTruncationIsAnError) {
+  const std::string text = to_string(example());
+  for (size_t n = 0; n + 4 < text.size(); n += 3) {
+    EXPECT_THROW(parse_launch_spec(text.substr(0, n)), UserError) << n;
+  }
+}
+
+TEST(LaunchSpec, DamagedTextIsNamedByLine) {
+  auto damaged = [](const char* part, const std::string& body) {
+    TW_EXPECT_ERROR(UserError, part, [&] { parse_launch_spec(body); });
+  };
+  damaged("line 1: 'spec9': wanted 'launch1'", "spec9\nend\n");
+  damaged("the text ends; wanted 'end'", "launch1\nentry e\n");
+  damaged("line 2: 'colour red': no such item", "launch1\ncolour red\nend\n");
+  damaged("line 2: 'dim M': a field is missing", "launch1\ndim M\nend\n");
+  damaged("line 2: 'scratch many': wanted an integer", "launch1\nscratch many\nend\n");
+  damaged("no dtype 'f33'", "launch1\narg A f33 r\nend\n");
+  damaged("wanted r, w or rw", "launch1\narg A f32 x\nend\n");
+  damaged("line 2: 'extent 3': no such item", "launch1\nextent 3\nend\n");
+  damaged("line 3: 'grid Q'", "launch1\ndim M 1\ngrid Q\nend\n");
+}
+
+TEST(Specialisation, TextNamesEveryFact) {
+  Specialisation s;
+  s.params = {{f32, 2, 1, 0, true}, {bf16, 3, -1, 0b101, false}};
+  EXPECT_EQ(to_string(s, {"A", "B"}),
+            "A f32 rank 2 unit 1 aligned; B bf16 rank 3 zero 0,2; fits64");
+  s.fits32 = s.streaming = true;
+  s.params.clear();
+  EXPECT_EQ(to_string(s, {}), "fits32 streaming");
+}
+
+}  // namespace tw

@@ -1,0 +1,45 @@
+#include "tw/target/mapping.h"
+
+#include <algorithm>
+
+#include "tw/base/error.h"
+
+#include "tests/support/expect_error.h"
+
+namespace tw {
+
+TEST(Mapping, GoesThroughText) {
+  EXPECT_EQ(to_string(Mapping{}), "cpu1");
+  Mapping m = parse_mapping("cpu1 mc=264  kc=384");
+  EXPECT_EQ(to_string(m), "cpu1 kc=384 mc=264");
+  EXPECT_EQ(m.get("kc", 1), 384);
+  EXPECT_EQ(m.get("nc", 1), 1);
+  EXPECT_EQ(parse_mapping(to_string(m)), m);
+}
+
+TEST(Mapping, EveryKnobTakesItsWholeRange) {
+  for (const Knob& k : cpu_knobs()) {
+    const std::string key = std::string("cpu1 ") + k.name + "=";
+    EXPECT_EQ(parse_mapping(key + std::to_string(k.lo)).get(k.name, -1), k.lo);
+    EXPECT_EQ(parse_mapping(key + std::to_string(k.hi)).get(k.name, -1), k.hi);
+    TW_EXPECT_ERROR(UserError, "wanted an integer in",
+                    [&] { parse_mapping(key + std::to_string(k.hi + 1)); });
+    TW_EXPECT_ERROR(UserError, "wanted an integer in",
+                    [&] { parse_mapping(key + std::to_string(k.lo - 1)); });
+  }
+  EXPECT_TRUE(std::is_sorted(cpu_knobs().begin(), cpu_knobs().end(),
+                             [](auto& a, auto& b) { return std::string(a.name) < b.name; }));
+}
+
+TEST(Mapping, WrongTextIsNamed) {
+  TW_EXPECT_ERROR(UserError, "scheme 'gpu9'; known schemes: cpu1", [] { parse_mapping("gpu9"); });
+  TW_EXPECT_ERROR(UserError, "scheme ''", [] { parse_mapping(""); });
+  TW_EXPECT_ERROR(UserError, "unknown key 'xc'; known keys: kc, mc",
+                  [] { parse_mapping("cpu1 xc=3"); });
+  TW_EXPECT_ERROR(UserError, "kc='3x'", [] { parse_mapping("cpu1 kc=3x"); });
+  TW_EXPECT_ERROR(UserError, "kc=''", [] { parse_mapping("cpu1 kc"); });
+  TW_EXPECT_ERROR(UserError, "key 'kc' stands twice", [] { parse_mapping("cpu1 kc=8 kc=8"); });
+  TW_EXPECT_ERROR(UserError, "unknown key 'oops'", [] { Mapping().get("oops", 0); });
+}
+
+}  // namespace tw

@@ -1,0 +1,69 @@
+#include "tw/target/mapping.h"
+
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+#include <sstream>
+
+#include "tw/base/error.h"
+
+namespace tw {
+
+static constexpr std::array kKnobs = {
+    Knob{"kc", 8, 1 << 16, "elements of k in one packed block of a contraction"},
+    Knob{"mc", 1, 1 << 16, "rows in one packed block of a contraction"},
+    Knob{"mr", 1, 32, "rows of the register tile"},
+    Knob{"nc", 1, 1 << 20, "columns in one packed block of a contraction"},
+    Knob{"nv", 1, 8, "vectors in a row of the register tile"},
+};
+
+std::span<const Knob> cpu_knobs() { return kKnobs; }
+
+static const Knob& knob_named(const std::string& name) {
+  std::string known;
+  for (const Knob& k : kKnobs) {
+    if (name == k.name) return k;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", k.name);
+  }
+  throw UserError(fmt::format("mapping: unknown key '{}'", name), "known keys: " + known);
+}
+
+int64_t Mapping::get(const std::string& knob, int64_t otherwise) const {
+  auto found = knobs.find(knob_named(knob).name);
+  return found == knobs.end() ? otherwise : found->second;
+}
+
+std::string to_string(const Mapping& m) {
+  std::string text = m.scheme;
+  for (const auto& [name, value] : m.knobs) text += fmt::format(" {}={}", name, value);
+  return text;
+}
+
+Mapping parse_mapping(const std::string& text) {
+  std::istringstream words(text);
+  Mapping m;
+  m.scheme.clear();
+  words >> m.scheme;
+  if (m.scheme != "cpu1") {
+    throw UserError(fmt::format("mapping: scheme '{}'", m.scheme), "known schemes: cpu1");
+  }
+  for (std::string word; words >> word;) {
+    const size_t equal = word.find('=');
+    const std::string name = word.substr(0, equal);
+    const std::string digits = equal == std::string::npos ? "" : word.substr(equal + 1);
+    const Knob& knob = knob_named(name);
+    int64_t value = 0;
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < knob.lo ||
+        value > knob.hi) {
+      throw UserError(fmt::format("mapping: {}='{}': wanted an integer in {}..{}", name, digits,
+                                  knob.lo, knob.hi));
+    }
+    if (!m.knobs.emplace(name, value).second) {
+      throw UserError(fmt::format("mapping: key '{}' stands twice", name));
+    }
+  }
+  return m;
+}
+
+}  // namespace tw

@@ -1,0 +1,226 @@
+#include "tw/tensor/npy.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string_view>
+
+#include "tw/base/error.h"
+
+namespace tw {
+
+namespace {
+
+constexpr std::string_view kMagic("\x93NUMPY", 6);
+
+struct Closer {
+  void operator()(std::FILE* f) const { std::fclose(f); }
+};
+using File = std::unique_ptr<std::FILE, Closer>;
+
+File open(const std::string& path, const char* how) {
+  File f(std::fopen(path.c_str(), how));
+  if (!f) throw EnvError(fmt::format("{}: {}", path, std::strerror(errno)));
+  return f;
+}
+
+/// The header's dictionary, e.g. {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, read
+/// left to right; `offset` of the file stands in every message.
+class HeaderParser {
+ public:
+  HeaderParser(std::string_view text, std::string path, size_t offset)
+      : text_(text), path_(std::move(path)), offset_(offset) {}
+
+  struct Header {
+    std::string descr;
+    bool fortran = false;
+    std::vector<int64_t> dims;
+  };
+
+  Header parse() {
+    Header h;
+    bool descr = false, order = false, shape = false;
+    expect('{');
+    while (!accept('}')) {
+      std::string key = quoted();
+      expect(':');
+      if (key == "descr") {
+        h.descr = quoted();
+        descr = true;
+      } else if (key == "fortran_order") {
+        h.fortran = boolean();
+        order = true;
+      } else if (key == "shape") {
+        h.dims = tuple();
+        shape = true;
+      } else {
+        fail(fmt::format("key '{}'", key), "wanted descr, fortran_order or shape");
+      }
+      if (!accept(',') && peek() != '}') fail("no ',' or '}'", "wanted one after a value");
+    }
+    if (!descr || !order || !shape) {
+      fail("the header ends", "wanted the keys descr, fortran_order and shape");
+    }
+    return h;
+  }
+
+  [[noreturn]] void fail(const std::string& what, const std::string& wanted) const {
+    throw UserError(fmt::format("{}: byte {}: {}", path_, offset_ + at_, what), wanted);
+  }
+
+ private:
+  char peek() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool accept(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail(fmt::format("no '{}'", c), "wanted a numpy header");
+  }
+  std::string quoted() {
+    char quote = peek();
+    if (quote != '\'' && quote != '"') fail("no quoted text", "wanted a numpy header");
+    size_t end = text_.find(quote, at_ + 1);
+    if (end == std::string_view::npos) fail("an open quote", "wanted a numpy header");
+    std::string s(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return s;
+  }
+  bool word(std::string_view w) {
+    peek();
+    if (text_.substr(at_, w.size()) != w) return false;
+    at_ += w.size();
+    return true;
+  }
+  bool boolean() {
+    if (word("True")) return true;
+    if (!word("False")) fail("fortran_order is no boolean", "wanted True or False");
+    return false;
+  }
+  std::vector<int64_t> tuple() {
+    std::vector<int64_t> dims;
+    expect('(');
+    while (!accept(')')) {
+      peek();
+      int64_t n = -1;
+      auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), n);
+      if (error != std::errc() || n < 0) fail("shape holds no extent", "wanted integers >= 0");
+      at_ = end - text_.data();
+      dims.push_back(n);
+      if (!accept(',') && peek() != ')') fail("no ',' or ')' in shape", "wanted one");
+    }
+    return dims;
+  }
+
+  std::string_view text_;
+  std::string path_;
+  size_t offset_, at_ = 0;
+};
+
+[[noreturn]] void damaged(const std::string& path, size_t offset, const std::string& what,
+                          const std::string& wanted) {
+  throw UserError(fmt::format("{}: byte {}: {}", path, offset, what), wanted);
+}
+
+std::string read_exactly(std::FILE* f, size_t n, const std::string& path, size_t offset,
+                         const char* what) {
+  std::string s(n, '\0');
+  const size_t got = std::fread(s.data(), 1, n, f);
+  if (got != n) {
+    damaged(path, offset + got, fmt::format("the file ends inside {}", what),
+            fmt::format("wanted {} bytes more", n - got));
+  }
+  return s;
+}
+
+DType dtype_of(const HeaderParser::Header& h, std::optional<DType> as, const HeaderParser& at) {
+  std::optional<DType> found;
+  for (int i = 0; i < kDTypeCount && !found; ++i) {
+    // Formats that numpy lacks share the string of an unsigned integer, which comes first.
+    if (h.descr == info(static_cast<DType>(i)).numpy) found = static_cast<DType>(i);
+  }
+  if (!found) {
+    at.fail(fmt::format("descr '{}'", h.descr), "wanted a little-endian type such as '<f4'");
+  }
+  if (as && bytes(*as) != bytes(*found)) {
+    at.fail(fmt::format("elements of type '{}'", h.descr),
+            fmt::format("wanted {} ('{}')", name(*as), info(*as).numpy));
+  }
+  return as.value_or(*found);
+}
+
+}  // namespace
+
+Tensor read_npy(const std::string& path, std::optional<DType> as) {
+  File f = open(path, "rb");
+  std::string start = read_exactly(f.get(), 8, path, 0, "the magic");
+  if (start.compare(0, 6, kMagic) != 0) damaged(path, 0, "no .npy magic", "wanted \\x93NUMPY");
+  const int version = start[6];
+  if (version < 1 || version > 3) {
+    damaged(path, 6, fmt::format("format version {}", version), "wanted 1, 2 or 3");
+  }
+  const size_t width = version == 1 ? 2 : 4;
+  std::string size_bytes = read_exactly(f.get(), width, path, 8, "the header size");
+  uint32_t size = 0;
+  std::memcpy(&size, size_bytes.data(), width);
+  const size_t begin = 8 + width;
+  if (size > (1u << 20)) {
+    damaged(path, 8, fmt::format("a header of {} bytes", size), "wanted at most 1048576");
+  }
+  std::string text = read_exactly(f.get(), size, path, begin, "the header");
+  HeaderParser parser(text, path, begin);
+  HeaderParser::Header h = parser.parse();
+  DType dtype = dtype_of(h, as, parser);
+
+  if (h.fortran) std::reverse(h.dims.begin(), h.dims.end());
+  const int64_t data_bytes = byte_count(dtype, h.dims);
+  // Sizes are compared before memory is asked for: a damaged shape must not ask for a terabyte.
+  std::fseek(f.get(), 0, SEEK_END);
+  const int64_t there = std::ftell(f.get()) - static_cast<int64_t>(begin + size);
+  if (there < data_bytes) {
+    damaged(path, begin + size + std::max<int64_t>(there, 0), "the file ends inside the data",
+            fmt::format("wanted {} bytes more", data_bytes - there));
+  }
+  std::fseek(f.get(), static_cast<long>(begin + size), SEEK_SET);
+  Tensor t = host_tensor(dtype, h.dims);
+  if (std::fread(t.data<char>(), 1, data_bytes, f.get()) != static_cast<size_t>(data_bytes)) {
+    throw EnvError(fmt::format("{}: {}", path, std::strerror(errno)));
+  }
+  if (!h.fortran) return t;
+  TensorView v = t.view();
+  std::reverse(v.dims.begin(), v.dims.end());
+  std::reverse(v.strides.begin(), v.strides.end());
+  return Tensor(v, std::make_shared<Tensor>(t));
+}
+
+void write_npy(const std::string& path, const TensorView& t) {
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
+                  info(t.dtype).numpy, fmt::join(t.dims, ", "), t.rank() == 1 ? "," : "");
+  const size_t unpadded = kMagic.size() + 4 + header.size() + 1;
+  header.append((64 - unpadded % 64) % 64, ' ');
+  header.append(1, '\n');
+
+  Tensor packed = copy(t);
+  const size_t data_bytes = byte_count(t.dtype, t.dims);
+  const uint16_t size = static_cast<uint16_t>(header.size());
+  std::string start(kMagic);
+  start.append("\x01\x00", 2);
+  start.append(reinterpret_cast<const char*>(&size), 2);
+  start.append(header);
+  File f = open(path, "wb");
+  bool good = std::fwrite(start.data(), 1, start.size(), f.get()) == start.size() &&
+              std::fwrite(packed.data<char>(), 1, data_bytes, f.get()) == data_bytes &&
+              std::fflush(f.get()) == 0;
+  if (!good) throw EnvError(fmt::format("{}: {}", path, std::strerror(errno)));
+}
+
+}  // namespace tw

@@ -1,0 +1,245 @@
+#include "tw/tensor/tensor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tw/base/error.h"
+#include "tw/num/codec.h"
+
+namespace tw {
+
+static std::string list(const std::vector<int64_t>& v) {
+  return fmt::format("[{}]", fmt::join(v, ","));
+}
+
+int64_t TensorView::count() const {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  return n;
+}
+
+bool TensorView::is_contiguous() const {
+  if (count() == 0) return true;
+  int64_t want = 1;
+  for (int k = rank() - 1; k >= 0; --k) {
+    if (dims[k] != 1 && strides[k] != want) return false;
+    want *= dims[k];
+  }
+  return true;
+}
+
+std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims) {
+  std::vector<int64_t> strides(dims.size());
+  int64_t stride = 1;
+  for (size_t k = dims.size(); k-- > 0;) {
+    strides[k] = stride;
+    stride *= std::max<int64_t>(dims[k], 1);
+  }
+  return strides;
+}
+
+std::string to_string(const TensorView& t) {
+  return fmt::format("{}{} strides {}", name(t.dtype), list(t.dims), list(t.strides));
+}
+
+int64_t byte_count(DType t, const std::vector<int64_t>& dims) {
+  int64_t n = bytes(t);
+  bool overflow = false, empty = false;
+  for (int64_t d : dims) {
+    if (d < 0) {
+      throw UserError(fmt::format("shape {} has the negative extent {}", list(dims), d));
+    }
+    empty |= d == 0;
+    // Zero extents are left out so that [0, 2^62, 2^62], whose strides overflow, is refused too.
+    overflow |= __builtin_mul_overflow(n, std::max<int64_t>(d, 1), &n);
+  }
+  if (overflow) {
+    throw UserError(fmt::format("{}{} takes more than 2^63 bytes", name(t), list(dims)));
+  }
+  return empty ? 0 : n;
+}
+
+ByteRange byte_range(const TensorView& t) {
+  if (t.count() == 0) return {};
+  ByteRange r{0, bytes(t.dtype)};
+  bool overflow = false;
+  for (int k = 0; k < t.rank(); ++k) {
+    int64_t reach = 0;
+    overflow |= __builtin_mul_overflow(t.dims[k] - 1, t.strides[k], &reach);
+    overflow |= __builtin_mul_overflow(reach, bytes(t.dtype), &reach);
+    int64_t& side = reach < 0 ? r.begin : r.end;
+    overflow |= __builtin_add_overflow(side, reach, &side);
+  }
+  if (overflow) throw UserError(to_string(t) + " reaches past 2^63 bytes");
+  return r;
+}
+
+static void check_axis(const TensorView& t, int axis, const char* what) {
+  if (axis >= 0 && axis < t.rank()) return;
+  throw UserError(
+      fmt::format("{} of axis {} of {}, which has {} axes", what, axis, to_string(t), t.rank()));
+}
+
+Tensor Tensor::transpose(int a, int b) const {
+  check_axis(view_, a, "transpose");
+  check_axis(view_, b, "transpose");
+  TensorView v = view_;
+  std::swap(v.dims[a], v.dims[b]);
+  std::swap(v.strides[a], v.strides[b]);
+  return {v, owner_};
+}
+
+Tensor Tensor::slice(int axis, int64_t begin, int64_t end, int64_t step) const {
+  check_axis(view_, axis, "slice");
+  const int64_t n = view_.dims[axis];
+  if (begin < 0 || end < begin || end > n || step < 1) {
+    throw UserError(
+        fmt::format("slice [{}:{}:{}] of axis {} of {}: wanted 0 <= begin <= end <= {} "
+                    "and step >= 1",
+                    begin, end, step, axis, to_string(view_), n));
+  }
+  TensorView v = view_;
+  v.dims[axis] = (end - begin + step - 1) / step;
+  v.strides[axis] *= step;
+  if (v.count() != 0) {
+    v.data = static_cast<char*>(v.data) + begin * view_.strides[axis] * bytes(v.dtype);
+  }
+  return {v, owner_};
+}
+
+Tensor Tensor::reshape(std::vector<int64_t> dims) const {
+  TensorView v = view_;
+  v.dims = std::move(dims);
+  v.strides = contiguous_strides(v.dims);
+  if (byte_count(v.dtype, v.dims) != byte_count(v.dtype, view_.dims)) {
+    throw UserError(fmt::format("reshape of {} to {}: {} elements are not {}", to_string(view_),
+                                list(v.dims), view_.count(), v.count()));
+  }
+  if (!view_.is_contiguous()) {
+    throw UserError(fmt::format("reshape of {}: it has gaps", to_string(view_)), "copy() it first");
+  }
+  return {v, owner_};
+}
+
+Tensor Tensor::expand(std::vector<int64_t> dims) const {
+  TensorView v = view_;
+  bool fits = dims.size() == v.dims.size();
+  for (size_t k = 0; fits && k < dims.size(); ++k) {
+    if (v.dims[k] == dims[k]) continue;
+    fits = v.dims[k] == 1 && dims[k] >= 0;
+    v.strides[k] = 0;
+  }
+  if (!fits) {
+    throw UserError(
+        fmt::format("expand of {} to {}: only extents of 1 stretch", to_string(view_), list(dims)));
+  }
+  v.dims = std::move(dims);
+  byte_count(v.dtype, v.dims);
+  return {v, owner_};
+}
+
+Tensor Tensor::bitcast(DType t) const {
+  if (bytes(t) != bytes(view_.dtype)) {
+    throw UserError(fmt::format("bitcast of {} to {}: elements of {} bytes are not elements of {}",
+                                to_string(view_), name(t), bytes(view_.dtype), bytes(t)));
+  }
+  TensorView v = view_;
+  v.dtype = t;
+  return {v, owner_};
+}
+
+/// 2 MB pages spare large tensors most TLB misses; the kernel gives them where it can.
+static void* allocate(int64_t size) {
+  constexpr int64_t kHuge = 2 << 20;
+  const bool large = size >= 2 * kHuge;
+  void* p = nullptr;
+  if (posix_memalign(&p, large ? kHuge : 64, std::max<int64_t>(size, 64)) != 0) return nullptr;
+  if (large) madvise(p, size, MADV_HUGEPAGE);
+  return p;
+}
+
+Tensor host_tensor(DType t, std::vector<int64_t> dims) {
+  TensorView v{nullptr, t, std::move(dims), {}};
+  const int64_t size = byte_count(t, v.dims);
+  v.strides = contiguous_strides(v.dims);
+  // Asking first: an overcommitting kernel grants any size and kills the process when it is used.
+  const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  if (static_cast<double>(size) < memory) v.data = allocate(size);
+  if (!v.data) {
+    throw EnvError(fmt::format("no memory for {}{}: it takes {:.1f} GB, the machine has {:.1f} GB",
+                               name(t), list(v.dims), size * 1e-9, memory * 1e-9));
+  }
+  return {v, std::shared_ptr<void>(v.data, std::free)};
+}
+
+/// Calls row(offset, n, stride) for each run along the last axis, in row-major order.
+template <class F>
+static void for_each_row(const TensorView& t, F&& row) {
+  if (t.count() == 0) return;
+  const int last = t.rank() - 1;
+  if (last < 0) return row(int64_t{0}, int64_t{1}, int64_t{1});
+  std::vector<int64_t> index(t.rank(), 0);
+  int64_t offset = 0;
+  for (;;) {
+    row(offset, t.dims[last], t.strides[last]);
+    int k = last - 1;
+    for (; k >= 0; --k) {
+      offset += t.strides[k];
+      if (++index[k] < t.dims[k]) break;
+      offset -= t.strides[k] * t.dims[k];
+      index[k] = 0;
+    }
+    if (k < 0) return;
+  }
+}
+
+Tensor copy(const TensorView& t) {
+  Tensor out = host_tensor(t.dtype, t.dims);
+  const int64_t size = bytes(t.dtype);
+  const char* from = static_cast<const char*>(t.data);
+  char* to = out.data<char>();
+  for_each_row(t, [&](int64_t offset, int64_t n, int64_t stride) {
+    if (stride == 1) {
+      std::memcpy(to, from + offset * size, n * size);
+      to += n * size;
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i, to += size) {
+      std::memcpy(to, from + (offset + i * stride) * size, size);
+    }
+  });
+  return out;
+}
+
+static char* element(const TensorView& t, int64_t index) {
+  if (index < 0 || index >= t.count()) {
+    throw UserError(fmt::format("element {} of {}, which has {}", index, to_string(t), t.count()));
+  }
+  int64_t offset = 0;
+  for (int k = t.rank() - 1; k >= 0; --k) {
+    offset += index % t.dims[k] * t.strides[k];
+    index /= t.dims[k];
+  }
+  return static_cast<char*>(t.data) + offset * bytes(t.dtype);
+}
+
+double get(const TensorView& t, int64_t index) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, element(t, index), bytes(t.dtype));
+  if (is_float(t.dtype)) return decode(t.dtype, bits);
+  if (!is_signed_int(t.dtype)) return static_cast<double>(bits);
+  const int unused = 64 - 8 * static_cast<int>(bytes(t.dtype));
+  return static_cast<double>(static_cast<int64_t>(bits << unused) >> unused);
+}
+
+void set(const TensorView& t, int64_t index, double value) {
+  const uint64_t bits = is_float(t.dtype) ? encode(t.dtype, value) : encode_int(t.dtype, value);
+  std::memcpy(element(t, index), &bits, bytes(t.dtype));
+}
+
+}  // namespace tw
