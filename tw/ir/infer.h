@@ -4,8 +4,15 @@
 
 namespace tw {
 
+/// The most elements and axes that a tile may have.
+inline constexpr int64_t kMaxTileElements = int64_t{1} << 28;
+inline constexpr size_t kMaxRank = 8;
+
+/// Throws UserError at `at` when t is no tile: extents >= 1, within the two limits above.
+void check_type(const Type& t, SourceLoc at);
+
 /// Result types of an op from its operand types; each throws UserError at `at` when the operands do
-/// not fit. `what` names the op as the user wrote it.
+/// not fit, naming the op as text does.
 Type infer_unary(Opcode code, const Type& a, SourceLoc at);
 Type infer_binary(Opcode code, const Type& a, const Type& b, SourceLoc at);
 Type infer_where(const Type& mask, const Type& a, const Type& b, SourceLoc at);
@@ -16,5 +23,18 @@ Type infer_transpose(const Type& a, const std::vector<int>& perm, SourceLoc at);
 Type infer_broadcast(const Type& a, const Extents& shape, SourceLoc at);
 Type infer_reduce(const Type& a, int axis, Combiner combiner, SourceLoc at);
 Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at);
+
+/// The rule of casts about rounding and saturation: they choose among floats, so both types must be
+/// floats when one is not the default.
+void check_cast(DType from, DType to, const CastAttr& how, SourceLoc at);
+
+/// The extents that both stretch to; `what` names the op in the error.
+Extents broadcast_extents(const Extents& a, const Extents& b, const char* what, SourceLoc at);
+
+/// The op's name as text writes it: "lt", "min_num", "RZ".
+const char* name(Combiner c);
+const char* name(CompareKind c);
+const char* name(Precision p);
+const char* name(Rounding r);
 
 }  // namespace tw

@@ -1,0 +1,355 @@
+#include "tw/ir/infer.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tw/base/error.h"
+
+namespace tw {
+namespace {
+
+bool is_fp8(DType t) { return t == e4m3 || t == e5m2; }
+
+// What an op asks of the element type of its operands.
+enum class Needs { any, number, floating, integer, bits };
+
+Needs needs(Opcode code) {
+  switch (code) {
+    case Opcode::neg:
+    case Opcode::abs:
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::mul:
+    case Opcode::div:
+    case Opcode::min:
+    case Opcode::max:
+    case Opcode::min_num:
+    case Opcode::max_num:
+    case Opcode::lt:
+    case Opcode::le:
+      return Needs::number;
+    case Opcode::sqrt:
+    case Opcode::rsqrt:
+    case Opcode::exp:
+    case Opcode::exp2:
+    case Opcode::log:
+    case Opcode::tanh:
+    case Opcode::erf:
+    case Opcode::floor:
+    case Opcode::ceil:
+    case Opcode::round:
+      return Needs::floating;
+    case Opcode::rem:
+    case Opcode::shl:
+    case Opcode::shr:
+      return Needs::integer;
+    case Opcode::not_:
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_:
+      return Needs::bits;
+    case Opcode::eq:
+    case Opcode::ne:
+    case Opcode::full:
+    case Opcode::iota:
+    case Opcode::index:
+    case Opcode::load:
+    case Opcode::store:
+    case Opcode::cast:
+    case Opcode::bitcast:
+    case Opcode::where:
+    case Opcode::reshape:
+    case Opcode::transpose:
+    case Opcode::broadcast:
+    case Opcode::reduce:
+    case Opcode::dot:
+    case Opcode::for_:
+    case Opcode::if_:
+    case Opcode::par:
+    case Opcode::keep:
+      return Needs::any;
+  }
+  return Needs::any;
+}
+
+Needs needs(Combiner c) {
+  switch (c) {
+    case Combiner::sum:
+    case Combiner::prod:
+    case Combiner::min:
+    case Combiner::max:
+    case Combiner::min_num:
+    case Combiner::max_num:
+      return Needs::number;
+    case Combiner::and_:
+    case Combiner::or_:
+    case Combiner::xor_:
+      return Needs::bits;
+    case Combiner::custom:
+      return Needs::any;
+  }
+  return Needs::any;
+}
+
+void check_needs(Needs n, const char* what, const Type& t, SourceLoc at) {
+  const DType d = t.dtype;
+  if (n != Needs::any && is_fp8(d))
+    throw UserError(at, fmt::format("'{}' on {}: {} only stores data", what, to_string(t), name(d)),
+                    "cast it to f32 or f16 first");
+  switch (n) {
+    case Needs::any:
+      return;
+    case Needs::number:
+      if (d == b1)
+        throw UserError(at, fmt::format("'{}' on {}: a mask is no number", what, to_string(t)),
+                        "use & | ^ ~ and where(), or cast it");
+      return;
+    case Needs::floating:
+      if (!is_float(d))
+        throw UserError(at, fmt::format("'{}' needs a float tile, got {}", what, to_string(t)),
+                        "cast it to f32");
+      return;
+    case Needs::integer:
+      if (!is_int(d))
+        throw UserError(at, fmt::format("'{}' needs an integer tile, got {}", what, to_string(t)));
+      return;
+    case Needs::bits:
+      if (is_float(d))
+        throw UserError(at,
+                        fmt::format("'{}' needs an integer or b1 tile, got {}", what, to_string(t)),
+                        "bitcast it to look at its bits");
+      return;
+  }
+}
+
+void check_axis(int axis, const Type& t, const char* what, SourceLoc at) {
+  if (axis < 0 || static_cast<size_t>(axis) >= t.shape.size())
+    throw UserError(at, fmt::format("'{}' along axis {} of {}, which has {} axes", what, axis,
+                                    to_string(t), t.shape.size()));
+}
+
+bool gives_mask(Opcode code) {
+  return code == Opcode::eq || code == Opcode::ne || code == Opcode::lt || code == Opcode::le;
+}
+
+// The element types that dot multiplies into an accumulator of type acc.
+bool dot_accepts(DType a, DType b, DType acc) {
+  if (acc == f64) return is_float(a) && (a == b || (is_fp8(a) && is_fp8(b)));
+  if (acc == f32) return is_float(a) && a != f64 && (a == b || (is_fp8(a) && is_fp8(b)));
+  if (acc == i32) return (a == i8 || a == u8) && (b == i8 || b == u8);
+  return false;
+}
+
+}  // namespace
+
+void check_type(const Type& t, SourceLoc at) {
+  if (t.shape.size() > kMaxRank)
+    throw UserError(at, fmt::format("a tile of {} axes, more than {}", t.shape.size(), kMaxRank));
+  int64_t n = 1;
+  for (int64_t e : t.shape) {
+    if (e < 1)
+      throw UserError(
+          at, fmt::format("tile extents {} must be at least 1, got {}", to_string(t.shape), e));
+    if (e > kMaxTileElements / n)
+      throw UserError(
+          at, fmt::format("tile {} has more than {} elements", to_string(t), kMaxTileElements),
+          "let the grid or a loop walk over smaller tiles");
+    n *= e;
+  }
+}
+
+Extents broadcast_extents(const Extents& a, const Extents& b, const char* what, SourceLoc at) {
+  if (a.size() != b.size())
+    throw UserError(
+        at, fmt::format("'{}' on shapes {} and {}: ranks differ", what, to_string(a), to_string(b)),
+        "say which axis with as_row() or as_col()");
+  Extents r;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i] && a[i] != 1 && b[i] != 1)
+      throw UserError(at,
+                      fmt::format("'{}' on shapes {} and {}: axis {} does not match", what,
+                                  to_string(a), to_string(b), i),
+                      "extents must be equal, or 1");
+    r.push_back(std::max(a[i], b[i]));
+  }
+  return r;
+}
+
+Type infer_unary(Opcode code, const Type& a, SourceLoc at) {
+  check_needs(needs(code), info(code).name, a, at);
+  return a;
+}
+
+Type infer_binary(Opcode code, const Type& a, const Type& b, SourceLoc at) {
+  const char* what = info(code).name;
+  if (a.dtype != b.dtype)
+    throw UserError(at, fmt::format("'{}' mixes {} and {}", what, to_string(a), to_string(b)),
+                    "cast one of them");
+  check_needs(needs(code), what, a, at);
+  Type r{gives_mask(code) ? b1 : a.dtype, broadcast_extents(a.shape, b.shape, what, at)};
+  check_type(r, at);
+  return r;
+}
+
+Type infer_where(const Type& mask, const Type& a, const Type& b, SourceLoc at) {
+  if (mask.dtype != b1)
+    throw UserError(at, fmt::format("'where' needs a b1 mask, got {}", to_string(mask)),
+                    "compare with ne(x, 0)");
+  if (a.dtype != b.dtype)
+    throw UserError(at, fmt::format("'where' mixes {} and {}", to_string(a), to_string(b)),
+                    "cast one of them");
+  Type r{a.dtype, broadcast_extents(mask.shape, broadcast_extents(a.shape, b.shape, "where", at),
+                                    "where", at)};
+  check_type(r, at);
+  return r;
+}
+
+Type infer_cast(const Type& a, DType to, SourceLoc) { return {to, a.shape}; }
+
+void check_cast(DType from, DType to, const CastAttr& how, SourceLoc at) {
+  if (how.rounding == Rounding::RN && !how.saturate) return;
+  if (is_float(from) && is_float(to)) return;
+  const char* word = how.saturate ? "saturation" : name(how.rounding);
+  throw UserError(at,
+                  fmt::format("cast of {} to {} with {}: only casts between floats take rounding "
+                              "and saturation",
+                              name(from), name(to), word),
+                  "apply floor(), ceil() or round(), min() and max() first");
+}
+
+Type infer_bitcast(const Type& a, DType to, SourceLoc at) {
+  if (a.dtype == b1 || to == b1)
+    throw UserError(
+        at,
+        fmt::format("bitcast of {} to {}: b1 has no bits to reinterpret", to_string(a), name(to)),
+        "cast it, or compare with ne(x, 0)");
+  if (bytes(a.dtype) != bytes(to))
+    throw UserError(at, fmt::format("bitcast of {} to {}: sizes differ ({} and {} bytes)",
+                                    to_string(a), name(to), bytes(a.dtype), bytes(to)));
+  return {to, a.shape};
+}
+
+Type infer_reshape(const Type& a, const Extents& shape, SourceLoc at) {
+  const Type r{a.dtype, shape};
+  check_type(r, at);
+  if (count(shape) != count(a.shape))
+    throw UserError(at, fmt::format("reshape of {} to {}: {} elements become {}", to_string(a),
+                                    to_string(shape), count(a.shape), count(shape)));
+  return r;
+}
+
+Type infer_transpose(const Type& a, const std::vector<int>& perm, SourceLoc at) {
+  std::vector<int> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  bool permutes = sorted.size() == a.shape.size();
+  for (size_t i = 0; permutes && i < sorted.size(); ++i)
+    permutes = sorted[i] == static_cast<int>(i);
+  if (!permutes)
+    throw UserError(at, fmt::format("transpose of {} by ({}), which does not name each of its {} "
+                                    "axes once",
+                                    to_string(a), fmt::join(perm, ", "), a.shape.size()));
+  Type r{a.dtype, {}};
+  for (int axis : perm) r.shape.push_back(a.shape[static_cast<size_t>(axis)]);
+  return r;
+}
+
+Type infer_broadcast(const Type& a, const Extents& shape, SourceLoc at) {
+  const Type r{a.dtype, shape};
+  check_type(r, at);
+  if (broadcast_extents(a.shape, shape, "broadcast", at) != shape)
+    throw UserError(at, fmt::format("broadcast of {} to {}: only extents of 1 stretch",
+                                    to_string(a), to_string(shape)));
+  return r;
+}
+
+Type infer_reduce(const Type& a, int axis, Combiner combiner, SourceLoc at) {
+  const std::string what = fmt::format("reduce {}", name(combiner));
+  check_axis(axis, a, what.c_str(), at);
+  check_needs(needs(combiner), what.c_str(), a, at);
+  Type r = a;
+  r.shape[static_cast<size_t>(axis)] = 1;
+  return r;
+}
+
+Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at) {
+  if (a.shape.size() != 2 || b.shape.size() != 2)
+    throw UserError(
+        at, fmt::format("dot of {} and {}: both need two axes", to_string(a), to_string(b)));
+  if (a.shape[1] != b.shape[0])
+    throw UserError(
+        at, fmt::format("dot of {} and {}: inner extents differ", to_string(a), to_string(b)));
+  const Extents want{a.shape[0], b.shape[1]};
+  if (acc.shape != want)
+    throw UserError(at, fmt::format("dot accumulates {} into {}", to_string(want), to_string(acc)));
+  if (!dot_accepts(a.dtype, b.dtype, acc.dtype))
+    throw UserError(
+        at, fmt::format("dot of {} and {} into {}", to_string(a), to_string(b), to_string(acc)),
+        "operands of one float type accumulate in f32 or f64 (f64 in f64), i8 and u8 "
+        "in i32");
+  return acc;
+}
+
+const char* name(Combiner c) {
+  switch (c) {
+    case Combiner::sum:
+      return "sum";
+    case Combiner::prod:
+      return "prod";
+    case Combiner::min:
+      return "min";
+    case Combiner::max:
+      return "max";
+    case Combiner::min_num:
+      return "min_num";
+    case Combiner::max_num:
+      return "max_num";
+    case Combiner::and_:
+      return "and";
+    case Combiner::or_:
+      return "or";
+    case Combiner::xor_:
+      return "xor";
+    case Combiner::custom:
+      return "custom";
+  }
+  return "?";
+}
+
+const char* name(CompareKind c) {
+  switch (c) {
+    case CompareKind::lt:
+      return "<";
+    case CompareKind::le:
+      return "<=";
+    case CompareKind::eq:
+      return "==";
+    case CompareKind::ne:
+      return "!=";
+  }
+  return "?";
+}
+
+const char* name(Precision p) {
+  switch (p) {
+    case Precision::ieee:
+      return "ieee";
+  }
+  return "?";
+}
+
+const char* name(Rounding r) {
+  switch (r) {
+    case Rounding::RN:
+      return "RN";
+    case Rounding::RZ:
+      return "RZ";
+    case Rounding::RU:
+      return "RU";
+    case Rounding::SR:
+      return "SR";
+  }
+  return "?";
+}
+
+}  // namespace tw

@@ -1,0 +1,269 @@
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/ir/impl/rules.h"
+#include "tw/ir/infer.h"
+
+namespace tw {
+namespace {
+
+[[noreturn]] void fail(const Op& op, std::string what) {
+  throw Violation{op.at, fmt::format("'{}': {}", info(op.code).name, what)};
+}
+
+std::vector<Type> types(const Program& p, const std::vector<ValueId>& ids) {
+  std::vector<Type> t;
+  for (ValueId v : ids) t.push_back(p.type(v));
+  return t;
+}
+
+void check_number(const Op& op, const Number& n, DType t) {
+  if (n.integral == is_float(t))
+    fail(op,
+         fmt::format("a constant of {} must be {}", name(t), is_float(t) ? "a float" : "integral"));
+  if (is_float(t) || t == i64 || t == u64) return;
+  const auto lo = t == b1 ? int64_t{0} : static_cast<int64_t>(lowest(t));
+  const auto hi = t == b1 ? int64_t{1} : static_cast<int64_t>(largest(t));
+  if (n.i < lo || n.i > hi) fail(op, fmt::format("{} does not fit {}", n.i, name(t)));
+}
+
+void check_view(const Program& p, const Op& op, const Type& tile) {
+  const auto& a = op.as<ViewAttr>();
+  const View& v = a.view;
+  if (v.param < 0 || static_cast<size_t>(v.param) >= p.params.size())
+    fail(op, fmt::format("parameter {} does not exist", v.param));
+  const Param& param = p.params[static_cast<size_t>(v.param)];
+  if (v.origin.size() != param.dims.size())
+    fail(op, fmt::format("the view has {} coordinates, '{}' has {} axes", v.origin.size(),
+                         param.name, param.dims.size()));
+  for (size_t k = 0; k < v.axes.size(); ++k)
+    if (v.axes[k] < 0 || static_cast<size_t>(v.axes[k]) >= param.dims.size() ||
+        (k > 0 && v.axes[k] <= v.axes[k - 1]))
+      fail(op, fmt::format("the axes of a view of '{}' must ascend and exist", param.name));
+  if (tile.dtype != param.dtype || tile.shape.size() != v.axes.size())
+    fail(op, fmt::format("{} does not fit a view of '{}', {} of {} axes", to_string(tile),
+                         param.name, name(param.dtype), v.axes.size()));
+  if (op.code == Opcode::store) {
+    if (param.kind == ParamKind::in) fail(op, fmt::format("'{}' is read only", param.name));
+    if (!(a.pad == Number{})) fail(op, "a store has no pad");
+  } else {
+    check_number(op, a.pad, param.dtype);
+  }
+}
+
+void check_loop(const Program& p, const Facts& facts, const Op& op) {
+  const Region& body = op.regions[0];
+  const std::vector<Type> want = types(p, op.in);
+  if (types(p, op.out) != want || types(p, body.args) != want || types(p, body.yields) != want)
+    fail(op, "first values, arguments, yields and results must have equal types");
+  if (bounds(op.as<LoopAttr>().step, facts).lo < 1)
+    fail(op, "the step is not proved to be at least 1");
+}
+
+void check_if(const Program& p, const Op& op) {
+  const std::vector<Type> want = types(p, op.out);
+  for (const Region& side : op.regions) {
+    if (!side.args.empty()) fail(op, "a side of a branch takes no arguments");
+    if (types(p, side.yields) != want) fail(op, "both sides must yield the types of the results");
+  }
+}
+
+// What a combiner may hold: it must work on one pair of elements, in any order, anywhere.
+bool is_elementwise(const Op& op) {
+  switch (op.code) {
+    case Opcode::iota:
+    case Opcode::load:
+    case Opcode::store:
+    case Opcode::reshape:
+    case Opcode::transpose:
+    case Opcode::broadcast:
+    case Opcode::reduce:
+    case Opcode::dot:
+    case Opcode::for_:
+    case Opcode::if_:
+    case Opcode::par:
+    case Opcode::keep:
+      return false;
+    case Opcode::full:
+    case Opcode::index:
+    case Opcode::cast:
+    case Opcode::bitcast:
+    case Opcode::neg:
+    case Opcode::abs:
+    case Opcode::not_:
+    case Opcode::sqrt:
+    case Opcode::rsqrt:
+    case Opcode::exp:
+    case Opcode::exp2:
+    case Opcode::log:
+    case Opcode::tanh:
+    case Opcode::erf:
+    case Opcode::floor:
+    case Opcode::ceil:
+    case Opcode::round:
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::mul:
+    case Opcode::div:
+    case Opcode::rem:
+    case Opcode::min:
+    case Opcode::max:
+    case Opcode::min_num:
+    case Opcode::max_num:
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_:
+    case Opcode::shl:
+    case Opcode::shr:
+    case Opcode::eq:
+    case Opcode::ne:
+    case Opcode::lt:
+    case Opcode::le:
+    case Opcode::where:
+      return true;
+  }
+  return false;
+}
+
+void check_par(const Program& p, const Op& op) {
+  const Region& r = op.regions[0];
+  if (!r.args.empty() || !r.yields.empty()) fail(op, "its region takes and yields nothing");
+  const int axis = op.as<AxisAttr>().axis;
+  if (axis < 0 || static_cast<size_t>(axis) >= p.grid.size())
+    fail(op, fmt::format("axis {} of a grid of {} axes", axis, p.grid.size()));
+}
+
+void check_reduce(const Program& p, const Op& op) {
+  const auto& a = op.as<ReduceAttr>();
+  if (op.in.empty() || op.in.size() != op.out.size())
+    fail(op, fmt::format("{} operands and {} results", op.in.size(), op.out.size()));
+  if (a.combiner != Combiner::custom && op.in.size() != 1)
+    fail(op, "only a custom combiner folds several tiles");
+  std::vector<Type> elements;
+  for (size_t k = 0; k < op.in.size(); ++k) {
+    const Type& t = p.type(op.in[k]);
+    if (t.shape != p.type(op.in[0]).shape) fail(op, "tiles of different shapes");
+    if (!(p.type(op.out[k]) == infer_reduce(t, a.axis, a.combiner, op.at)))
+      fail(op, fmt::format("result {} has type {}", k, to_string(p.type(op.out[k]))));
+    elements.push_back({t.dtype, {}});
+  }
+  if (a.combiner != Combiner::custom) return;
+  const Region& r = op.regions[0];
+  if (types(p, r.yields) != elements) fail(op, "the combiner must yield one value per tile");
+  elements.insert(elements.end(), elements.begin(), elements.end());
+  if (types(p, r.args) != elements)
+    fail(op, "the combiner takes the left, then the right elements");
+  for (const Op& inner : r.ops)
+    if (!is_elementwise(inner) || !p.type(inner.out[0]).shape.empty())
+      fail(op, fmt::format("'{}' cannot stand in a combiner, which works on single elements",
+                           info(inner.code).name));
+}
+
+void check_cast(const Program& p, const Op& op) {
+  const auto& a = op.as<CastAttr>();
+  const DType from = p.type(op.in[0]).dtype, to = p.type(op.out[0]).dtype;
+  check_cast(from, to, a, op.at);
+  if (a.rounding != Rounding::SR && !(a.seed == Expr(0))) fail(op, "only SR takes a seed");
+}
+
+void check_iota(const Program& p, const Op& op) {
+  const Type& t = p.type(op.out[0]);
+  const int axis = op.as<AxisAttr>().axis;
+  if (!is_int(t.dtype)) fail(op, fmt::format("gives integers, not {}", to_string(t)));
+  if (axis < 0 || static_cast<size_t>(axis) >= t.shape.size())
+    fail(op, fmt::format("axis {} of {}", axis, to_string(t)));
+}
+
+void check_index(const Program& p, const Op& op) {
+  const Type& t = p.type(op.out[0]);
+  if (!is_int(t.dtype) || count(t.shape) != 1)
+    fail(op, fmt::format("gives one integer, not {}", to_string(t)));
+}
+
+// The type that the operands of an op with one result give it.
+Type expected(const Program& p, const Op& op) {
+  auto in = [&](size_t k) -> const Type& { return p.type(op.in[k]); };
+  const Type& out = p.type(op.out[0]);
+  switch (op.code) {
+    case Opcode::full:
+    case Opcode::iota:
+    case Opcode::index:
+    case Opcode::load:
+    case Opcode::store:
+    case Opcode::reduce:
+    case Opcode::for_:
+    case Opcode::if_:
+    case Opcode::par:
+      return out;
+    case Opcode::keep:
+      return in(0);
+    case Opcode::cast:
+      return infer_cast(in(0), out.dtype, op.at);
+    case Opcode::bitcast:
+      return infer_bitcast(in(0), out.dtype, op.at);
+    case Opcode::reshape:
+      return infer_reshape(in(0), out.shape, op.at);
+    case Opcode::transpose:
+      return infer_transpose(in(0), op.as<PermAttr>().perm, op.at);
+    case Opcode::broadcast:
+      return infer_broadcast(in(0), out.shape, op.at);
+    case Opcode::where:
+      return infer_where(in(0), in(1), in(2), op.at);
+    case Opcode::dot:
+      return infer_dot(in(0), in(1), in(2), op.at);
+    case Opcode::neg:
+    case Opcode::abs:
+    case Opcode::not_:
+    case Opcode::sqrt:
+    case Opcode::rsqrt:
+    case Opcode::exp:
+    case Opcode::exp2:
+    case Opcode::log:
+    case Opcode::tanh:
+    case Opcode::erf:
+    case Opcode::floor:
+    case Opcode::ceil:
+    case Opcode::round:
+      return infer_unary(op.code, in(0), op.at);
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::mul:
+    case Opcode::div:
+    case Opcode::rem:
+    case Opcode::min:
+    case Opcode::max:
+    case Opcode::min_num:
+    case Opcode::max_num:
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_:
+    case Opcode::shl:
+    case Opcode::shr:
+    case Opcode::eq:
+    case Opcode::ne:
+    case Opcode::lt:
+    case Opcode::le:
+      return infer_binary(op.code, in(0), in(1), op.at);
+  }
+  return out;
+}
+
+}  // namespace
+
+void check_op(const Program& p, const Facts& facts, const Op& op) {
+  if (op.code == Opcode::for_) return check_loop(p, facts, op);
+  if (op.code == Opcode::if_) return check_if(p, op);
+  if (op.code == Opcode::par) return check_par(p, op);
+  if (op.code == Opcode::reduce) return check_reduce(p, op);
+  if (op.code == Opcode::store) return check_view(p, op, p.type(op.in[0]));
+  const Type& out = p.type(op.out[0]);
+  if (op.code == Opcode::load) check_view(p, op, out);
+  if (op.code == Opcode::full) check_number(op, op.as<FullAttr>().value, out.dtype);
+  if (op.code == Opcode::cast) check_cast(p, op);
+  if (op.code == Opcode::iota) check_iota(p, op);
+  if (op.code == Opcode::index) check_index(p, op);
+  if (const Type want = expected(p, op); !(out == want))
+    fail(op, fmt::format("its type is {}, the operands give {}", to_string(out), to_string(want)));
+}
+
+}  // namespace tw

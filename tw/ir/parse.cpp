@@ -1,0 +1,477 @@
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+#include "tw/base/error.h"
+#include "tw/ir/impl/cursor.h"
+#include "tw/ir/impl/rules.h"
+#include "tw/ir/infer.h"
+#include "tw/ir/print.h"
+
+namespace tw {
+namespace {
+
+constexpr int kMaxDepth = 64;  // of regions in regions
+constexpr int64_t kMaxLoopId = 1 << 20;
+
+constexpr Combiner kCombiners[] = {
+    Combiner::sum,     Combiner::prod, Combiner::min, Combiner::max,  Combiner::min_num,
+    Combiner::max_num, Combiner::and_, Combiner::or_, Combiner::xor_, Combiner::custom};
+constexpr Rounding kRoundings[] = {Rounding::RN, Rounding::RZ, Rounding::RU, Rounding::SR};
+constexpr Precision kPrecisions[] = {Precision::ieee};
+// "<=" before "<": the first that fits is taken.
+constexpr CompareKind kCompares[] = {CompareKind::le, CompareKind::lt, CompareKind::eq,
+                                     CompareKind::ne};
+
+template <class E, size_t N>
+E one_of(Cursor& c, const E (&all)[N], const char* what) {
+  for (E e : all)
+    if (c.take_word(name(e))) return e;
+  c.wanted(what);
+}
+
+Opcode opcode(Cursor& c) {
+  for (int k = 0; k < kOpcodeCount; ++k)
+    if (c.take_word(info(static_cast<Opcode>(k)).name)) return static_cast<Opcode>(k);
+  c.wanted("an op");
+}
+
+bool has_regions(const Op& o) {
+  if (o.code == Opcode::reduce) return o.as<ReduceAttr>().combiner == Combiner::custom;
+  return info(o.code).effect == Effect::control;
+}
+
+class Parser {
+ public:
+  Parser(const std::string& text, const std::string& file)
+      : file_(intern_file(file)), lines_(split_lines(text, file_)) {}
+
+  Program parse() {
+    header();
+    region(p_.body, 0, {});
+    if (!at_end()) line().fail("'}' closes nothing");
+    if (auto broken = first_violation(p_))
+      throw UserError(broken->at.known() ? broken->at : SourceLoc{file_, 1}, broken->what);
+    return std::move(p_);
+  }
+
+ private:
+  bool at_end() const { return next_ == lines_.size(); }
+  SourceLoc end() const { return {file_, lines_.empty() ? 1 : lines_.back().at.line}; }
+  Cursor line() const {
+    return at_end() ? Cursor("", end()) : Cursor(lines_[next_].text, lines_[next_].at);
+  }
+  void end_line(Cursor& c) {
+    c.expect_end();
+    ++next_;
+  }
+
+  // ---- header
+
+  void header() {
+    Cursor c = line();
+    if (!c.take_word("program")) c.wanted("'program <name>'");
+    p_.name = c.identifier("the program's name");
+    end_line(c);
+    while (p_.grid.empty()) {
+      if (at_end()) throw UserError(end(), "the text ends, wanted 'grid (...)'");
+      header_line();
+    }
+  }
+
+  void header_line() {
+    Cursor c = line();
+    if (c.take_word("dim"))
+      dim(c);
+    else if (c.take_word("in"))
+      param(c, ParamKind::in);
+    else if (c.take_word("out"))
+      param(c, ParamKind::out);
+    else if (c.take_word("inout"))
+      param(c, ParamKind::inout);
+    else if (c.take_word("grid"))
+      grid(c);
+    else
+      c.wanted("dim, in, out, inout or grid");
+    end_line(c);
+  }
+
+  void dim(Cursor& c) {
+    Dim d;
+    d.name = c.identifier("the dim's name");
+    if (c.take_word("multiple_of")) d.multiple_of = c.integer("the multiple");
+    if (!dims_.emplace(d.name, static_cast<int>(p_.dims.size())).second)
+      c.fail(fmt::format("two dims are named '{}'", d.name));
+    p_.dims.push_back(d);
+  }
+
+  void param(Cursor& c, ParamKind kind) {
+    Param a;
+    a.kind = kind;
+    a.at = lines_[next_].written;
+    a.name = c.identifier("the parameter's name");
+    if (!params_.emplace(a.name, static_cast<int>(p_.params.size())).second)
+      c.fail(fmt::format("two parameters are named '{}'", a.name));
+    c.expect(":");
+    a.dtype = c.dtype();
+    c.expect("[");
+    a.dims = exprs(c, "]");
+    p_.params.push_back(std::move(a));
+  }
+
+  void grid(Cursor& c) {
+    c.expect("(");
+    p_.grid = exprs(c, ")");
+    if (p_.grid.empty()) c.fail("the grid has no axes, wanted 1 to 3");
+  }
+
+  // ---- expressions
+
+  std::optional<Symbol> symbol(const std::string& s) const {
+    if (auto d = dims_.find(s); d != dims_.end()) return Symbol{SymbolKind::dim, d->second};
+    if (!is_symbol_word(s)) return std::nullopt;
+    const bool pid = s[0] == 'p';
+    const std::string digits = s.substr(pid ? 3 : 1);
+    const int id = digits.size() > 7 ? -1 : std::stoi(digits);
+    if (pid ? id < 0 || static_cast<size_t>(id) >= p_.grid.size() : enclosing_.count(id) == 0)
+      return std::nullopt;
+    return Symbol{pid ? SymbolKind::pid : SymbolKind::loop, id};
+  }
+  Expr expr(Cursor& c, std::initializer_list<std::string_view> stops) {
+    return c.expr(stops, [this](const std::string& s) { return symbol(s); });
+  }
+  // A list that `close` ends; the opening bracket has been read.
+  std::vector<Expr> exprs(Cursor& c, std::string_view close) {
+    std::vector<Expr> list;
+    if (c.take(close)) return list;
+    do {
+      list.push_back(expr(c, {",", close}));
+    } while (c.take(","));
+    c.expect(close);
+    return list;
+  }
+
+  View view(Cursor& c) {
+    const std::string name = c.identifier("a parameter");
+    const auto param = params_.find(name);
+    if (param == params_.end()) c.fail(fmt::format("there is no parameter '{}'", name));
+    View v;
+    v.param = param->second;
+    if (c.take("[")) v.origin = exprs(c, "]");
+    c.expect("{");
+    if (c.take("}")) return v;
+    do {
+      const bool fixed = c.take("[");
+      if (!fixed) v.axes.push_back(static_cast<int>(v.origin.size()));
+      v.origin.push_back(fixed ? expr(c, {"]"}) : expr(c, {",", "}"}));
+      if (fixed) c.expect("]");
+    } while (c.take(","));
+    c.expect("}");
+    return v;
+  }
+
+  // ---- values
+
+  ValueId use(Cursor& c) {
+    const std::string l = c.label();
+    const auto it = visible_.find(l);
+    if (it == visible_.end())
+      c.fail(fmt::format("%{} is used where its definition does not reach", l));
+    return it->second;
+  }
+  std::vector<ValueId> uses(Cursor& c) {
+    std::vector<ValueId> list;
+    do {
+      list.push_back(use(c));
+    } while (c.take(","));
+    return list;
+  }
+  ValueId define(const std::string& label, const Type& t, SourceLoc at, const Cursor& c) {
+    if (!defined_.insert(label).second) c.fail(fmt::format("%{} is defined twice", label));
+    const size_t dot = label.find('.');
+    const ValueId v = p_.new_value(t, at, dot == std::string::npos ? "" : label.substr(0, dot));
+    visible_[label] = v;
+    return v;
+  }
+
+  // ---- ops
+
+  // What the head of an op names before the types that give it meaning are known.
+  struct Head {
+    std::vector<std::string> results, args;
+    std::optional<Cursor> constant;
+  };
+
+  // Ops up to a line that starts with '}' or the end. `labels`: of the region's arguments.
+  void region(Region& r, int depth, std::vector<std::string> labels) {
+    if (depth > kMaxDepth) line().fail("regions nest too deeply");
+    while (!at_end() && !line().next_is("}")) {
+      Cursor c = line();
+      if (c.take_word("yield")) {
+        r.yields = uses(c);
+        end_line(c);
+        if (!at_end() && !line().next_is("}")) line().wanted("'}' after yield");
+        break;
+      }
+      Head head;
+      r.ops.push_back(op(c, depth, head));
+      labels.insert(labels.end(), head.results.begin(), head.results.end());
+    }
+    for (const std::string& l : labels) visible_.erase(l);
+  }
+
+  Op op(Cursor& c, int depth, Head& head) {
+    const Cursor start = c;
+    Op o;
+    o.at = lines_[next_].written;
+    if (c.next_is("%")) {
+      do {
+        head.results.push_back(c.label());
+      } while (c.take(","));
+      c.expect("=");
+    }
+    o.code = opcode(c);
+    attribute(o, c, head);
+    const std::vector<Type> types = result_types(o, c, head.results.size());
+    if (head.constant) o.attr = FullAttr{head.constant->number(types[0].dtype)};
+    if (has_regions(o))
+      regions(o, c, head, depth);
+    else
+      end_line(c);
+    for (size_t k = 0; k < types.size(); ++k)
+      o.out.push_back(define(head.results[k], types[k], o.at, start));
+    return o;
+  }
+
+  std::vector<Type> result_types(const Op& o, Cursor& c, size_t n) {
+    const OpInfo& i = info(o.code);
+    if (i.results != kMany && static_cast<size_t>(i.results) != n)
+      c.fail(fmt::format("'{}' has {} results, not {}", i.name, i.results, n));
+    std::vector<Type> types;
+    if (n == 0) return types;
+    c.expect(":");
+    do {
+      types.push_back(c.type());
+      check_type(types.back(), c.at());
+    } while (c.take(","));
+    if (types.size() != n) c.fail(fmt::format("{} types for {} results", types.size(), n));
+    return types;
+  }
+
+  void regions(Op& o, Cursor& c, const Head& head, int depth) {
+    std::vector<std::string> labels = head.args;
+    if (o.code == Opcode::reduce) {
+      c.expect("(");
+      do {
+        labels.push_back(c.label());
+      } while (c.take(","));
+      c.expect(")");
+    }
+    c.expect("{");
+    const Cursor at_head = c;
+    end_line(c);
+    Region& first = o.regions.emplace_back();
+    for (size_t k = 0; k < labels.size(); ++k) {
+      Type t = p_.type(o.in[k % o.in.size()]);
+      if (o.code == Opcode::reduce) t.shape.clear();
+      first.args.push_back(define(labels[k], t, o.at, at_head));
+    }
+    const int loop = o.code == Opcode::for_ ? o.as<LoopAttr>().loop : -1;
+    if (loop >= 0) enclosing_.insert(loop);
+    region(first, depth + 1, labels);
+    enclosing_.erase(loop);
+    if (o.code == Opcode::if_) {
+      Cursor middle = line();
+      middle.expect("} else {");
+      end_line(middle);
+      region(o.regions.emplace_back(), depth + 1, {});
+    }
+    Cursor close = line();
+    close.expect("}");
+    end_line(close);
+  }
+
+  void attribute(Op& o, Cursor& c, Head& head) {
+    switch (o.code) {
+      case Opcode::full:
+        head.constant = c;
+        c.token();
+        return;
+      case Opcode::iota:
+      case Opcode::par:
+        o.attr = AxisAttr{axis(c)};
+        return;
+      case Opcode::index:
+        o.attr = IndexAttr{expr(c, {":"})};
+        return;
+      case Opcode::load:
+        return load(o, c);
+      case Opcode::store:
+        return store(o, c);
+      case Opcode::cast:
+        return cast(o, c);
+      case Opcode::transpose:
+        return transpose(o, c);
+      case Opcode::reduce:
+        return reduce(o, c);
+      case Opcode::dot:
+        o.attr = DotAttr{one_of(c, kPrecisions, "a precision")};
+        o.in = uses(c);
+        return;
+      case Opcode::for_:
+        return for_loop(o, c, head);
+      case Opcode::if_:
+        return branch(o, c);
+      case Opcode::bitcast:
+      case Opcode::neg:
+      case Opcode::abs:
+      case Opcode::not_:
+      case Opcode::sqrt:
+      case Opcode::rsqrt:
+      case Opcode::exp:
+      case Opcode::exp2:
+      case Opcode::log:
+      case Opcode::tanh:
+      case Opcode::erf:
+      case Opcode::floor:
+      case Opcode::ceil:
+      case Opcode::round:
+      case Opcode::add:
+      case Opcode::sub:
+      case Opcode::mul:
+      case Opcode::div:
+      case Opcode::rem:
+      case Opcode::min:
+      case Opcode::max:
+      case Opcode::min_num:
+      case Opcode::max_num:
+      case Opcode::and_:
+      case Opcode::or_:
+      case Opcode::xor_:
+      case Opcode::shl:
+      case Opcode::shr:
+      case Opcode::eq:
+      case Opcode::ne:
+      case Opcode::lt:
+      case Opcode::le:
+      case Opcode::where:
+      case Opcode::reshape:
+      case Opcode::broadcast:
+      case Opcode::keep:
+        o.in = uses(c);
+        return;
+    }
+  }
+
+  static int axis(Cursor& c) {
+    if (!c.take_word("axis")) c.wanted("'axis <number>'");
+    const int64_t a = c.integer("an axis");
+    if (a < 0 || a >= static_cast<int64_t>(kMaxRank)) c.fail(fmt::format("there is no axis {}", a));
+    return static_cast<int>(a);
+  }
+
+  void load(Op& o, Cursor& c) {
+    ViewAttr a{view(c), {}};
+    const DType t = p_.params[static_cast<size_t>(a.view.param)].dtype;
+    a.pad = c.take_word("pad") ? c.number(t) : Number{!is_float(t), 0, 0};
+    o.attr = a;
+  }
+
+  void store(Op& o, Cursor& c) {
+    o.in = {use(c)};
+    if (!c.take_word("to")) c.wanted("'to <view>'");
+    o.attr = ViewAttr{view(c), {}};
+  }
+
+  void cast(Op& o, Cursor& c) {
+    o.in = {use(c)};
+    CastAttr a;
+    if (!c.next_is(":") && !c.next_is("saturate"))
+      a.rounding = one_of(c, kRoundings, "a rounding, saturate or ':'");
+    a.saturate = c.take_word("saturate");
+    if (c.take_word("seed")) a.seed = expr(c, {":"});
+    o.attr = a;
+  }
+
+  void transpose(Op& o, Cursor& c) {
+    o.in = {use(c)};
+    if (!c.take_word("perm")) c.wanted("'perm (...)'");
+    c.expect("(");
+    PermAttr a;
+    if (c.take(")")) {
+      o.attr = a;
+      return;
+    }
+    do {
+      const int64_t axis = c.integer("an axis");
+      a.perm.push_back(axis < 0 || axis > 100 ? -1 : static_cast<int>(axis));
+    } while (c.take(","));
+    c.expect(")");
+    o.attr = a;
+  }
+
+  void reduce(Op& o, Cursor& c) {
+    ReduceAttr a;
+    a.combiner = one_of(c, kCombiners, "a combiner");
+    o.in = uses(c);
+    a.axis = axis(c);
+    o.attr = a;
+  }
+
+  void for_loop(Op& o, Cursor& c, Head& head) {
+    LoopAttr a;
+    const std::string counter = c.word();
+    const bool counts = is_symbol_word(counter) && counter[0] == 'i';
+    const std::string digits = counts ? counter.substr(1) : "";
+    if (digits.empty() || digits.size() > 7 || std::stoi(digits) > kMaxLoopId)
+      c.fail(fmt::format("got '{}', wanted a loop counter such as i0", counter));
+    a.loop = std::stoi(digits);
+    p_.loops = std::max(p_.loops, a.loop + 1);
+    if (!c.take_word("in")) c.wanted("'in <first>..<end>'");
+    a.lo = expr(c, {".."});
+    c.expect("..");
+    a.hi = expr(c, {"step"});
+    c.expect("step");
+    a.step = expr(c, {"carry", ":", "{"});
+    o.attr = a;
+    if (!c.take_word("carry")) return;
+    c.expect("(");
+    do {
+      head.args.push_back(c.label());
+      c.expect("=");
+      o.in.push_back(use(c));
+    } while (c.take(","));
+    c.expect(")");
+  }
+
+  void branch(Op& o, Cursor& c) {
+    CondAttr a;
+    a.a = expr(c, {"<", "=", "!"});
+    bool found = false;
+    for (CompareKind k : kCompares) {
+      if (found || !c.take(name(k))) continue;
+      a.kind = k;
+      found = true;
+    }
+    if (!found) c.wanted("one of < <= == !=");
+    a.b = expr(c, {":", "{"});
+    o.attr = a;
+  }
+
+  const char* file_;
+  std::vector<TextLine> lines_;
+  size_t next_ = 0;
+  Program p_;
+  std::map<std::string, int> dims_, params_;
+  std::map<std::string, ValueId> visible_;
+  std::set<std::string> defined_;
+  std::set<int> enclosing_;
+};
+
+}  // namespace
+
+Program parse(const std::string& text, const std::string& file) {
+  return Parser(text, file).parse();
+}
+
+}  // namespace tw

@@ -1,0 +1,122 @@
+#include "tw/ir/program.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+
+namespace tw {
+namespace {
+
+constexpr OpInfo kOps[] = {
+#define TW_OP(name, operands, results, effect, attribute, sentence) \
+  {#name, operands, results, Effect::effect, #attribute, sentence},
+#include "tw/ir/ops.def"
+#undef TW_OP
+};
+
+// The names of the table without the underscore that C++ keywords need: shared by all calls of
+// info(), filled once.
+struct OpTable {
+  std::string names[kOpcodeCount];
+  OpInfo infos[kOpcodeCount];
+  OpTable() {
+    for (int i = 0; i < kOpcodeCount; ++i) {
+      names[i] = kOps[i].name;
+      if (names[i].back() == '_') names[i].pop_back();
+      infos[i] = kOps[i];
+      infos[i].name = names[i].c_str();
+    }
+  }
+};
+
+SymbolFact fact_of_pid(const Expr& extent, const Facts& facts) {
+  const Interval b = bounds(extent, facts);
+  SymbolFact f;
+  f.range = {0, b.hi == Interval::kMax ? b.hi : std::max<int64_t>(b.hi - 1, 0)};
+  f.below = extent;
+  return f;
+}
+
+SymbolFact fact_of_loop(const LoopAttr& loop, const Facts& facts) {
+  const Interval lo = bounds(loop.lo, facts), hi = bounds(loop.hi, facts);
+  SymbolFact f;
+  f.range.lo = lo.lo;
+  f.range.hi = hi.hi == Interval::kMax ? hi.hi : std::max(hi.hi - 1, lo.lo);
+  f.multiple_of = std::gcd(divisor(loop.lo, facts), divisor(loop.step, facts));
+  if (f.multiple_of == 0) f.multiple_of = 1;
+  f.from = loop.lo;
+  f.below = loop.hi;
+  return f;
+}
+
+// Calls visit(op) on the ops of r depth first; Op is const or not, as Region is.
+template <class R, class Visit>
+void walk_region(R& r, const Visit& visit) {
+  for (auto& op : r.ops) {
+    visit(op);
+    for (auto& inner : op.regions) walk_region(inner, visit);
+  }
+}
+
+}  // namespace
+
+bool Number::operator==(const Number& o) const {
+  if (integral != o.integral) return false;
+  if (integral) return i == o.i;
+  if (std::isnan(f) || std::isnan(o.f)) return std::isnan(f) && std::isnan(o.f);
+  return f == o.f && std::signbit(f) == std::signbit(o.f);
+}
+
+const OpInfo& info(Opcode code) {
+  static const OpTable table;
+  return table.infos[static_cast<size_t>(code)];
+}
+
+ValueId Program::new_value(Type type, SourceLoc at, std::string name) {
+  values.push_back({std::move(type), at, std::move(name)});
+  return static_cast<ValueId>(values.size() - 1);
+}
+
+Effect effect(const Program& p, const Op& op) {
+  if (op.code == Opcode::load &&
+      p.params[static_cast<size_t>(op.as<ViewAttr>().view.param)].kind == ParamKind::in)
+    return Effect::pure;
+  return info(op.code).effect;
+}
+
+void walk(const Program& p, const std::function<void(const Op&)>& visit) {
+  walk_region(p.body, visit);
+}
+void walk(Program& p, const std::function<void(Op&)>& visit) { walk_region(p.body, visit); }
+void walk(Region& r, const std::function<void(Op&)>& visit) { walk_region(r, visit); }
+void walk(const Region& r, const std::function<void(const Op&)>& visit) { walk_region(r, visit); }
+
+std::string symbol_name(const Program& p, Symbol s) {
+  switch (s.kind) {
+    case SymbolKind::dim:
+      if (s.id >= 0 && static_cast<size_t>(s.id) < p.dims.size())
+        return p.dims[static_cast<size_t>(s.id)].name;
+      return fmt::format("dim{}?", s.id);
+    case SymbolKind::pid:
+      return fmt::format("pid{}", s.id);
+    case SymbolKind::loop:
+      return fmt::format("i{}", s.id);
+  }
+  return "?";
+}
+
+Facts facts_of(const Program& p) {
+  Facts facts;
+  for (size_t d = 0; d < p.dims.size(); ++d)
+    facts[{SymbolKind::dim, static_cast<int>(d)}] = {{0, Interval::kMax}, p.dims[d].multiple_of};
+  for (size_t axis = 0; axis < p.grid.size(); ++axis)
+    facts[{SymbolKind::pid, static_cast<int>(axis)}] = fact_of_pid(p.grid[axis], facts);
+  walk(p, [&](const Op& op) {
+    if (op.code != Opcode::for_) return;
+    const auto& loop = op.as<LoopAttr>();
+    facts[{SymbolKind::loop, loop.loop}] = fact_of_loop(loop, facts);
+  });
+  return facts;
+}
+
+}  // namespace tw
