@@ -68,7 +68,6 @@ Needs needs(Opcode code) {
     case Opcode::if_:
     case Opcode::par:
     case Opcode::keep:
-    case Opcode::contract:
       return Needs::any;
   }
   return Needs::any;

@@ -6,29 +6,40 @@
 
 namespace tw {
 
-/// RN: to nearest, ties to even. RZ: toward zero. RU: toward +infinity. SR: stochastic: up with
-/// probability equal to the distance from the lower neighbour, from the 32 random bits given.
+/// RN: to nearest, ties to even. RZ: toward zero. RU: toward +infinity. SR: stochastic: away from
+/// zero when d * 2^32 + random >= 2^32, where d in [0, 1) is the distance from the neighbour nearer
+/// zero, in units of the last place, cut to 32 bits. What is exact stays.
 enum class Rounding : uint8_t { RN, RZ, RU, SR };
 
-/// Value of one element of a floating type from its bits (exact). NaN payloads are kept where
-/// double can hold them.
+/// Value of one element of a floating type from its bits (exact). A NaN keeps its sign and payload.
 double decode(DType t, uint64_t bits);
 
 /// Bits of the element of floating type t that `value` rounds to.
-/// Not saturating: magnitudes past the largest finite value become infinity under RN/RU/SR as IEEE
-/// says (NaN in e4m3, which has no infinity), the largest finite one under RZ. Saturating:
-/// +-largest; NaN stays NaN. Signs of zero and of NaN are kept; subnormals are kept.
+/// Not saturating: magnitudes past the largest finite value become infinity (NaN in e4m3, which has
+/// none) where IEEE 754 says so: always under RN and SR, upward under RU, never under RZ; otherwise
+/// they become the largest finite one. Infinity stays. Saturating: both become +-largest.
+/// NaN stays NaN, quiet, with the payload bits that fit. Signs of zero and of NaN are kept;
+/// subnormals are kept.
 uint64_t encode(DType t, double value, Rounding r = Rounding::RN, bool saturate = false,
                 uint32_t random = 0);
 
+/// The same for integers: one rounding, where going through double would make two.
+uint64_t encode_signed(DType t, int64_t value, Rounding r = Rounding::RN, bool saturate = false,
+                       uint32_t random = 0);
+uint64_t encode_unsigned(DType t, uint64_t value, Rounding r = Rounding::RN, bool saturate = false,
+                         uint32_t random = 0);
+
 /// Float to integer as a cast of the language: toward zero, saturating to the range of t, NaN gives
-/// 0. For integer and b1 types only; b1 gives value != 0.
+/// 0. For integer and b1 types only; b1 gives value != 0, so 1 for NaN.
 uint64_t encode_int(DType t, double value);
 
-/// Philox 4x32-10 (Salmon et al. 2011): four random words of (key, counter).
+/// Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2, 3; 2011).
+/// The key is (seed, stream), the counter is `counter` (of an element: its index). Key words are
+/// the low halves of seed and stream; their high halves are the two upper counter words, so all of
+/// the three arguments count.
 struct Philox {
   uint32_t word[4];
 };
-Philox philox(uint64_t key, uint64_t stream, uint64_t counter);
+Philox philox(uint64_t seed, uint64_t stream, uint64_t counter);
 
 }  // namespace tw

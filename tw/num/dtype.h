@@ -53,7 +53,8 @@ std::optional<DType> dtype_named(std::string_view name);
 
 /// Unit roundoff of a float type (2^-24 for f32), 0 for others.
 double unit_roundoff(DType t);
-/// Largest finite value (57344 for e5m2, 448 for e4m3); for integers the largest value.
+/// Largest finite value (57344 for e5m2, 448 for e4m3); for integers the largest value,
+/// which rounds up to 2^63 for i64 and 2^64 for u64.
 double largest(DType t);
 /// Smallest value of an integer type; -largest for floats.
 double lowest(DType t);
