@@ -7,6 +7,7 @@
 
 #include "tw/check/bound.h"
 #include "tw/check/reference.h"
+#include "tw/check/verify.h"
 #include "tw/ir/program.h"
 #include "tw/target/machine.h"
 #include "tw/tensor/tensor.h"
@@ -25,13 +26,7 @@ struct Problem {
 };
 std::string to_string(const Problem& p);  ///< "m=64,n=32 f32 epilogue=bias"
 
-/// One tensor of a call, in the order of the program's parameters.
-struct Argument {
-  std::string name;
-  DType dtype;
-  std::vector<int64_t> dims;
-  bool output;
-};
+using check::Argument;
 
 /// A kernel of the library: everything that the command, the tests and the benchmarks need to know
 /// of it.

@@ -1,0 +1,112 @@
+#include "tw/check/impl/values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tw::check {
+
+const char* name(Values v) {
+  switch (v) {
+    case Values::uniform:
+      return "uniform";
+    case Values::wide:
+      return "wide";
+    case Values::offset:
+      return "offset";
+    case Values::integers:
+      return "integers";
+    case Values::special:
+      return "special";
+  }
+  return "?";
+}
+
+const char* name(Layout l) {
+  switch (l) {
+    case Layout::contiguous:
+      return "contiguous";
+    case Layout::unaligned:
+      return "unaligned";
+    case Layout::padded:
+      return "padded";
+    case Layout::transposed:
+      return "transposed";
+    case Layout::spread:
+      return "spread";
+    case Layout::reversed:
+      return "reversed";
+    case Layout::expanded:
+      return "expanded";
+  }
+  return "?";
+}
+
+double ValueStream::next() { return is_float(dtype_) ? floating() : integer(); }
+
+double ValueStream::integer() {
+  if (dtype_ == b1) return random_() % 2;
+  const bool extreme = values_ == Values::special && random_() % 8 == 0;
+  if (extreme) return random_() % 2 ? largest(dtype_) : lowest(dtype_);
+  const double v = std::floor(uniform() * (values_ == Values::integers ? 2.99 : 100));
+  return is_unsigned_int(dtype_) ? std::fabs(v) : v;
+}
+
+double ValueStream::floating() {
+  switch (values_) {
+    case Values::uniform:
+      return uniform();
+    case Values::wide: {
+      const int top = std::min(20, (1 << (info(dtype_).exponent_bits - 1)) / 2);
+      return std::copysign(std::exp2(uniform() * top), uniform());
+    }
+    case Values::offset:
+      return std::min(1000.0, largest(dtype_) / 4) + uniform();
+    case Values::integers:
+      return std::floor(uniform() * 2.5 + 0.5);
+    case Values::special:
+      return random_() % 8 == 0 ? special() : uniform();
+  }
+  return 0;
+}
+
+double ValueStream::special() {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const double subnormal = ulp(dtype_, 0) * 3;
+  const double all[] = {
+      std::numeric_limits<double>::quiet_NaN(), kInf, -kInf, 0.0, -0.0, subnormal, -subnormal};
+  return all[random_() % std::size(all)];
+}
+
+std::vector<int64_t> strides_of(Layout l, const std::vector<int64_t>& dims, bool output) {
+  std::vector<int64_t> s = contiguous_strides(dims);
+  const int rank = static_cast<int>(dims.size());
+  switch (l) {
+    case Layout::contiguous:
+    case Layout::unaligned:
+      break;
+    case Layout::padded: {
+      std::vector<int64_t> wider = dims;
+      if (rank > 0) wider.back() += 3;
+      s = contiguous_strides(wider);
+      break;
+    }
+    case Layout::transposed: {
+      int64_t step = 1;
+      for (int k = 0; k < rank; step *= std::max<int64_t>(dims[k++], 1)) s[k] = step;
+      break;
+    }
+    case Layout::spread:
+      for (int64_t& v : s) v *= 2;
+      break;
+    case Layout::reversed:
+      if (rank > 0) s.back() = -s.back();
+      break;
+    case Layout::expanded:
+      if (rank > 0 && !output) s[0] = 0;
+      break;
+  }
+  return s;
+}
+
+}  // namespace tw::check
