@@ -78,7 +78,7 @@ def check_edges(allowed, edges):
             bad.append(f"{where}: '{layer}' must not include '{owner}'")
         elif impl and layer != owner:
             bad.append(f"{where}: {target} is private to '{owner}'")
-        if inside and owner and owner != layer and target.suffix == ".h":
+        if inside and owner and owner != layer:
             seen_outside.setdefault(owner, set()).add(str(target))
     for owner, headers in sorted(seen_outside.items()):
         if len(headers) > PUBLIC_HEADERS:

@@ -13,6 +13,12 @@ int64_t count(const Extents& e) {
 
 std::string to_string(const Extents& e) { return fmt::format("[{}]", fmt::join(e, ",")); }
 
-std::string to_string(const Type& t) { return name(t.dtype) + to_string(t.shape); }
+/// Damaged programs are printed too, as reproducers: a dtype outside the enum must not be looked
+/// up.
+std::string to_string(const Type& t) {
+  const int code = static_cast<int>(t.dtype);
+  const bool known = code >= 0 && code < kDTypeCount;
+  return (known ? name(t.dtype) : fmt::format("dtype{}", code)) + to_string(t.shape);
+}
 
 }  // namespace tw

@@ -1,0 +1,82 @@
+#include "tw/interp/fold.h"
+
+#include "tw/base/error.h"
+#include "tw/interp/bounded.h"
+
+namespace tw {
+
+namespace {
+
+Opcode opcode_of(Combiner c) {
+  switch (c) {
+    case Combiner::sum:
+      return Opcode::add;
+    case Combiner::prod:
+      return Opcode::mul;
+    case Combiner::min:
+      return Opcode::min;
+    case Combiner::max:
+      return Opcode::max;
+    case Combiner::min_num:
+      return Opcode::min_num;
+    case Combiner::max_num:
+      return Opcode::max_num;
+    case Combiner::and_:
+      return Opcode::and_;
+    case Combiner::or_:
+      return Opcode::or_;
+    case Combiner::xor_:
+      return Opcode::xor_;
+    case Combiner::custom:
+      break;
+  }
+  throw InternalError("a custom combiner is folded by its region");
+}
+
+Scalar fold_in_order(InterpretMode mode, Opcode code, DType t, std::span<const Scalar> terms) {
+  Scalar r = terms[0];
+  for (const Scalar& x : terms.subspan(1))
+    r = mode == InterpretMode::bounded ? bounded_binary(code, t, r, x, false)
+                                       : exact_binary(code, t, r, x);
+  return r;
+}
+
+Scalar exact_dot(DType t, std::span<const Scalar> a, std::span<const Scalar> b, Scalar acc) {
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (!is_float(t)) {
+      acc.i = wrap(t, acc.i + a[k].i * b[k].i);
+      acc.undecided = acc.undecided || a[k].undecided || b[k].undecided;
+    } else {
+      const Scalar product = exact_binary(Opcode::mul, t, a[k], b[k]);
+      acc = exact_binary(Opcode::add, t, acc, product);
+    }
+  }
+  return acc;
+}
+
+}  // namespace
+
+Scalar fold(InterpretMode mode, Combiner combiner, DType t, std::span<const Scalar> terms) {
+  const Opcode code = opcode_of(combiner);
+  const bool rounds = is_float(t) && (code == Opcode::add || code == Opcode::mul);
+  if (!rounds) return fold_in_order(mode, code, t, terms);
+  if (mode == InterpretMode::bounded)
+    return code == Opcode::add ? bounded_sum(t, terms) : bounded_product(t, terms);
+  const Scalar wide = fold_in_order(mode, code, compute_type(t), terms);
+  return Scalar::of_float(round_to(t, wide.f));
+}
+
+Tile dot(InterpretMode mode, const Tile& a, const Tile& b, const Tile& acc) {
+  const DType t = acc.type.dtype;
+  Tile r = make_tile(acc.type);
+  size_t at = 0;
+  for_each_index(acc.type.shape, [&](const Extents& i) {
+    const std::vector<Scalar> row = line(a, 1, {i[0], 0}), column = line(b, 0, {0, i[1]});
+    const bool bounded = mode == InterpretMode::bounded && is_float(t);
+    const Scalar& start = acc.data[at];
+    r.data[at++] = bounded ? bounded_dot(t, row, column, start) : exact_dot(t, row, column, start);
+  });
+  return r;
+}
+
+}  // namespace tw

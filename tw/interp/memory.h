@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "tw/interp/scalar.h"
+#include "tw/interp/tile.h"
+#include "tw/tensor/tensor.h"
+
+namespace tw {
+
+/// The memory of one parameter: elements by their coordinates in the tensor. Written elements keep
+/// their bound beside the memory they are stored in.
+class ParamMemory {
+ public:
+  ParamMemory(TensorView view, bool written);
+  const std::vector<int64_t>& dims() const { return view_.dims; }
+  bool inside(const Extents& at) const;
+  Scalar read(const Extents& at) const;  ///< `at` is inside
+  void write(const Extents& at, const Scalar& value);
+  const std::vector<Scalar>& elements() const { return elements_; }  ///< of a written parameter
+
+ private:
+  uint8_t* address(const Extents& at) const;
+  TensorView view_;
+  bool written_;
+  std::vector<Scalar> elements_;
+};
+
+}  // namespace tw
