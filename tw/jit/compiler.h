@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tw/target/machine.h"
+
+namespace tw {
+
+enum class CompilerFamily : uint8_t { gcc, clang };
+
+/// The C++ compiler that turns emitted text into shared objects.
+struct Compiler {
+  std::string path;  ///< absolute, links resolved
+  CompilerFamily family = CompilerFamily::gcc;
+  std::string identity;  ///< path, size and time of change: what cache keys say of it
+};
+
+/// TW_CXX, or the first of c++, g++ and clang++ on PATH. Starts no process. Throws EnvError that
+/// names the packages when there is none, UserError when TW_CXX is none.
+Compiler find_compiler();
+
+/// What the compiler is started with, for cache keys and reports.
+std::vector<std::string> compile_flags(const Compiler& c, const CpuMachine& m, bool debug);
+
+/// Bytes of the shared object that the text compiles to. Throws InternalError with the text when
+/// the compiler rejects it, EnvError when it cannot run, is killed, or has no room for its files.
+std::string compile_shared(const Compiler& c, const CpuMachine& m, const std::string& text,
+                           bool debug);
+
+}  // namespace tw
