@@ -1,0 +1,368 @@
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "tw/base/error.h"
+#include "tw/limit/limit.h"
+
+namespace tw {
+
+namespace {
+
+/// Values that reach a store.
+class Liveness {
+ public:
+  explicit Liveness(const Program& p) {
+    while (grew_) {
+      grew_ = false;
+      mark(p.body);
+    }
+  }
+  bool live(const Op& op) const {
+    if (op.code == Opcode::store) return true;
+    if (std::ranges::any_of(op.out, [&](ValueId v) { return values_.contains(v); })) return true;
+    return std::ranges::any_of(op.regions, [&](const Region& r) {
+      return std::ranges::any_of(r.ops, [&](const Op& o) { return live(o); });
+    });
+  }
+
+ private:
+  void add(const std::vector<ValueId>& values) {
+    for (ValueId v : values) grew_ |= values_.insert(v).second;
+  }
+  void mark(const Region& region) {
+    for (auto op = region.ops.rbegin(); op != region.ops.rend(); ++op) {
+      if (!live(*op)) continue;
+      add(op->in);
+      for (const Region& r : op->regions) {
+        add(r.yields);
+        mark(r);
+      }
+    }
+  }
+
+  std::set<ValueId> values_;
+  bool grew_ = true;
+};
+
+/// What one element of an op costs in flops.
+int flops_per_element(Opcode code) {
+  switch (code) {
+    case Opcode::neg:
+    case Opcode::abs:
+    case Opcode::sqrt:
+    case Opcode::rsqrt:
+    case Opcode::exp:
+    case Opcode::exp2:
+    case Opcode::log:
+    case Opcode::tanh:
+    case Opcode::erf:
+    case Opcode::floor:
+    case Opcode::ceil:
+    case Opcode::round:
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::mul:
+    case Opcode::div:
+    case Opcode::rem:
+    case Opcode::min:
+    case Opcode::max:
+    case Opcode::min_num:
+    case Opcode::max_num:
+      return 1;
+    case Opcode::full:
+    case Opcode::iota:
+    case Opcode::index:
+    case Opcode::load:
+    case Opcode::store:
+    case Opcode::cast:
+    case Opcode::bitcast:
+    case Opcode::not_:
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_:
+    case Opcode::shl:
+    case Opcode::shr:
+    case Opcode::eq:
+    case Opcode::ne:
+    case Opcode::lt:
+    case Opcode::le:
+    case Opcode::where:
+    case Opcode::reshape:
+    case Opcode::transpose:
+    case Opcode::broadcast:
+    case Opcode::reduce:
+    case Opcode::dot:
+    case Opcode::for_:
+    case Opcode::if_:
+    case Opcode::par:
+    case Opcode::keep:
+      return 0;
+  }
+  return 0;
+}
+
+/// Bytes of one parameter that executed loads and stores covered.
+struct Touched {
+  double read = 0, written = 0;
+};
+
+using Coordinates = std::map<Symbol, int64_t>;
+
+bool uses(const Expr& e, SymbolKind kind) {
+  bool found = false;
+  for_each_symbol(e, [&](Symbol s) { found |= s.kind == kind; });
+  return found;
+}
+
+/// Walks a program at given sizes. Along the way, every symbol (pid, loop) is known to take some
+/// number of values; a tile axis placed by a symbol covers `values x extent` elements of a tensor
+/// axis, of which only the tensor's own count: that share is the symbol's.
+class Counter {
+ public:
+  Counter(const Program& p, std::span<const int64_t> dims) : p_(p), dims_(dims), live_(p) {}
+
+  Work count() {
+    int64_t instances = 1;
+    for (size_t axis = 0; axis < p_.grid.size(); ++axis) {
+      const int64_t extent = std::max<int64_t>(value(p_.grid[axis], {}), 0);
+      values_[{SymbolKind::pid, static_cast<int>(axis)}] = static_cast<double>(extent);
+      grid_.push_back(extent);
+      instances *= extent;
+    }
+    loops(p_.body);
+    shares(p_.body);
+    if (instances > 0) {
+      const int64_t samples = varies_ ? std::min<int64_t>(instances, 4096) : 1;
+      for (int64_t s = 0; s < samples; ++s) {
+        const double weight = static_cast<double>(instances) / static_cast<double>(samples);
+        region(p_.body, instance(s * (instances / samples)), weight);
+      }
+    }
+    return result();
+  }
+
+ private:
+  int64_t value(const Expr& e, const Coordinates& at) const {
+    return evaluate(e, [&](Symbol s) {
+      if (s.kind == SymbolKind::dim) return dims_[s.id];
+      const auto found = at.find(s);
+      return found == at.end() ? 0 : found->second;
+    });
+  }
+
+  Coordinates instance(int64_t index) const {
+    Coordinates at;
+    for (size_t axis = grid_.size(); axis-- > 0; index /= grid_[axis])
+      at[{SymbolKind::pid, static_cast<int>(axis)}] = index % grid_[axis];
+    return at;
+  }
+
+  int64_t trips(const LoopAttr& loop, const Coordinates& at) const {
+    const int64_t lo = value(loop.lo, at), hi = value(loop.hi, at);
+    const int64_t step = std::max<int64_t>(value(loop.step, at), 1);
+    return hi > lo ? (hi - lo + step - 1) / step : 0;
+  }
+
+  /// Notes how many values each loop counter takes in the first instance.
+  void loops(const Region& region) {
+    for (const Op& op : region.ops) {
+      if (op.code == Opcode::for_) {
+        const auto& loop = op.as<LoopAttr>();
+        values_[{SymbolKind::loop, loop.loop}] = static_cast<double>(trips(loop, {}));
+        for (const Expr& e : {loop.lo, loop.hi, loop.step}) varies_ |= uses(e, SymbolKind::pid);
+      }
+      for (const Region& r : op.regions) loops(r);
+    }
+  }
+
+  void shares(const Region& region) {
+    for (const Op& op : region.ops) {
+      if (live_.live(op) && (op.code == Opcode::load || op.code == Opcode::store)) share_of(op);
+      for (const Region& r : op.regions) shares(r);
+    }
+  }
+
+  /// One tile axis of a view: who places it, and how much of what it covers lies in the tensor.
+  struct AxisShare {
+    std::set<Symbol> by;
+    int64_t dim, extent;
+    double share;
+  };
+
+  std::vector<AxisShare> axis_shares(const Op& op) const {
+    const View& view = op.as<ViewAttr>().view;
+    const Extents& shape = p_.type(op.code == Opcode::load ? op.out[0] : op.in[0]).shape;
+    std::vector<AxisShare> out;
+    for (size_t k = 0; k < view.axes.size(); ++k) {
+      AxisShare a{{}, value(p_.params[view.param].dims[view.axes[k]], {}), shape[k], 1};
+      double covered = static_cast<double>(shape[k]);
+      for_each_symbol(view.origin[view.axes[k]], [&](Symbol s) {
+        if (s.kind != SymbolKind::dim && a.by.insert(s).second) covered *= values_.at(s);
+      });
+      if (covered > 0) a.share = std::min(1.0, static_cast<double>(a.dim) / covered);
+      out.push_back(std::move(a));
+    }
+    return out;
+  }
+
+  void share_of(const Op& op) {
+    for (const AxisShare& a : axis_shares(op)) {
+      if (a.by.empty()) {
+        if (fixed_.insert({a.dim, a.extent}).second) fixed_share_ *= a.share;
+      } else {
+        auto [known, fresh] = shares_.try_emplace(a.by, a.share);
+        if (!fresh) known->second = std::min(known->second, a.share);
+      }
+    }
+  }
+
+  /// The share of work that is no padding under these symbols: each symbol counts once.
+  double share(const Coordinates& at) const {
+    double product = fixed_share_;
+    std::set<Symbol> used;
+    for (const auto& [by, share] : shares_) {
+      const bool applies =
+          std::ranges::all_of(by, [&](Symbol s) { return at.contains(s) && !used.contains(s); });
+      if (!applies) continue;
+      used.insert(by.begin(), by.end());
+      product *= share;
+    }
+    return product;
+  }
+
+  void region(const Region& r, const Coordinates& at, double times) {
+    for (const Op& op : r.ops)
+      if (live_.live(op)) one(op, at, times);
+  }
+
+  void one(const Op& op, const Coordinates& at, double times) {
+    const double each = share(at) * times;
+    if (op.code == Opcode::for_) {
+      loop(op, at, times);
+    } else if (op.code == Opcode::if_) {
+      branch(op, at, times);
+    } else if (op.code == Opcode::load) {
+      touched_[op.as<ViewAttr>().view.param].read += bytes_inside(op, op.out[0]) * times;
+    } else if (op.code == Opcode::store) {
+      touched_[op.as<ViewAttr>().view.param].written += bytes_inside(op, op.in[0]) * times;
+    } else if (op.code == Opcode::dot) {
+      flops_ +=
+          2 * static_cast<double>(p_.type(op.in[0]).shape.back()) * elements(op.out[0]) * each;
+    } else if (op.code == Opcode::reduce) {
+      flops_ += elements(op.in[0]) * each;
+    } else if (const int flops = flops_per_element(op.code)) {
+      flops_ += flops * elements(op.out[0]) * each;
+    }
+  }
+
+  void loop(const Op& op, Coordinates at, double times) {
+    const auto& loop = op.as<LoopAttr>();
+    const int64_t n = trips(loop, at);
+    const Symbol counter{SymbolKind::loop, loop.loop};
+    const Region& body = op.regions[0];
+    if (!depends_on(body, counter)) {
+      at[counter] = value(loop.lo, at);
+      return region(body, at, times * static_cast<double>(n));
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      at[counter] = value(loop.lo, at) + i * value(loop.step, at);
+      region(body, at, times);
+    }
+  }
+
+  /// True when inner loops or branches must be counted for every value of the counter.
+  static bool depends_on(const Region& r, Symbol counter) {
+    bool found = false;
+    const auto look = [&](Symbol s) { found |= s == counter; };
+    walk(r, [&](const Op& op) {
+      if (op.code == Opcode::for_)
+        for (const Expr& e : {op.as<LoopAttr>().lo, op.as<LoopAttr>().hi, op.as<LoopAttr>().step})
+          for_each_symbol(e, look);
+      if (op.code == Opcode::if_)
+        for (const Expr& e : {op.as<CondAttr>().a, op.as<CondAttr>().b}) for_each_symbol(e, look);
+    });
+    return found;
+  }
+
+  void branch(const Op& op, const Coordinates& at, double times) {
+    const auto& c = op.as<CondAttr>();
+    const int64_t a = value(c.a, at), b = value(c.b, at);
+    if (!uses(c.a, SymbolKind::pid) && !uses(c.b, SymbolKind::pid))
+      return region(op.regions[holds(c.kind, a, b) ? 0 : 1], at, times);
+    // Which side an instance takes is not followed: both count as the cheaper one.
+    const auto touched = touched_;
+    const double flops = flops_;
+    region(op.regions[0], at, times);
+    const auto touched_first = std::exchange(touched_, touched);
+    const double flops_first = std::exchange(flops_, flops);
+    region(op.regions[1], at, times);
+    flops_ = std::min(flops_, flops_first);
+    for (auto& [param, bytes] : touched_) {
+      const auto other = touched_first.find(param);
+      const Touched first = other == touched_first.end() ? Touched{} : other->second;
+      bytes = {std::min(bytes.read, first.read), std::min(bytes.written, first.written)};
+    }
+  }
+
+  static bool holds(CompareKind kind, int64_t a, int64_t b) {
+    switch (kind) {
+      case CompareKind::lt:
+        return a < b;
+      case CompareKind::le:
+        return a <= b;
+      case CompareKind::eq:
+        return a == b;
+      case CompareKind::ne:
+        return a != b;
+    }
+    return false;
+  }
+
+  double elements(ValueId v) const { return static_cast<double>(tw::count(p_.type(v).shape)); }
+  double bytes_inside(const Op& op, ValueId tile) const {
+    double n = elements(tile) * static_cast<double>(bytes(p_.type(tile).dtype));
+    for (const AxisShare& a : axis_shares(op)) n *= a.share;
+    return n;
+  }
+
+  /// A tensor moves once, and no more of it than was touched.
+  Work result() const {
+    Work w;
+    w.flops = flops_;
+    for (const auto& [param, touched] : touched_) {
+      double whole = static_cast<double>(bytes(p_.params[param].dtype));
+      for (const Expr& d : p_.params[param].dims) whole *= static_cast<double>(value(d, {}));
+      // What a program wrote itself need not come from memory.
+      if (p_.params[param].kind != ParamKind::out)
+        w.bytes_read += std::llround(std::min(whole, touched.read));
+      w.bytes_written += std::llround(std::min(whole, touched.written));
+    }
+    return w;
+  }
+
+  const Program& p_;
+  std::span<const int64_t> dims_;
+  Liveness live_;
+  std::vector<int64_t> grid_;
+  std::map<Symbol, double> values_;
+  bool varies_ = false;  // some loop's bounds depend on the instance
+  std::map<std::set<Symbol>, double> shares_;
+  std::set<std::pair<int64_t, int64_t>> fixed_;
+  double fixed_share_ = 1, flops_ = 0;
+  std::map<int, Touched> touched_;  // by parameter
+};
+
+}  // namespace
+
+Work least_work(const Program& p, std::span<const int64_t> dims) {
+  if (dims.size() != p.dims.size())
+    throw UserError(fmt::format("program '{}' has {} dims, {} values were given", p.name,
+                                p.dims.size(), dims.size()));
+  return Counter(p, dims).count();
+}
+
+}  // namespace tw
