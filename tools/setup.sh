@@ -15,11 +15,15 @@ phase() {
   return $status
 }
 
+# The table of phases, which build/phases.json keeps as a row a line.
 show_times() {
   printf '\n'
+  mkdir -p build
   for i in "${!phases[@]}"; do
     printf '%-28s %5d s  %s\n' "${phases[$i]}" "${seconds[$i]}" "${outcomes[$i]}"
-  done
+    printf '{"phase": "%s", "seconds": %d, "outcome": "%s"}\n' \
+      "${phases[$i]}" "${seconds[$i]}" "${outcomes[$i]}" >&3
+  done 3>build/phases.json
 }
 
 wanted_packages() { grep -v '^#' tools/debian-packages | sort; }

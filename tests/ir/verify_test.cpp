@@ -79,6 +79,19 @@ const Break kBreaks[] = {
      [](Program& p) { first(p, Opcode::if_).regions[0].yields.pop_back(); }},
     {"'par': axis 5 of a grid of 3 axes",
      [](Program& p) { first(p, Opcode::par).as<AxisAttr>().axis = 5; }},
+    {"'contract' has 2 regions, not 3",
+     [](Program& p) { first(p, Opcode::contract).regions.pop_back(); }},
+    {"'contract': the regions of A and B take nothing and yield one tile",
+     [](Program& p) { first(p, Opcode::contract).regions[1].yields.clear(); }},
+    {"'contract': the last region takes the sum and yields nothing",
+     [](Program& p) {
+       Region& r = first(p, Opcode::contract).regions[2];
+       r.yields = r.args;
+     }},
+    {"dot of f32[16,8] and f32[4,8]: inner extents differ",
+     [](Program& p) {
+       p.values[first(p, Opcode::contract).regions[1].yields[0]].type.shape = {4, 8};
+     }},
     {"'load': parameter 9 does not exist",
      [](Program& p) { first(p, Opcode::load).as<ViewAttr>().view.param = 9; }},
     {"'load': the view has 1 coordinates, 'X' has 2 axes",

@@ -10,6 +10,7 @@
 
 #include "tw/base/error.h"
 #include "tw/ir/impl/rules.h"
+#include "tw/ir/infer.h"
 
 namespace tw {
 namespace {
@@ -176,6 +177,19 @@ Number Cursor::number(DType t) {
     wanted(fmt::format("a constant of {}", name(t)));
   }
   return n;
+}
+
+int Cursor::axis() {
+  if (!take_word("axis")) wanted("'axis <number>'");
+  const int64_t a = integer("an axis");
+  if (a < 0 || a >= static_cast<int64_t>(kMaxRank)) fail(fmt::format("there is no axis {}", a));
+  return static_cast<int>(a);
+}
+
+Opcode Cursor::opcode() {
+  for (int k = 0; k < kOpcodeCount; ++k)
+    if (take_word(info(static_cast<Opcode>(k)).name)) return static_cast<Opcode>(k);
+  wanted("an op");
 }
 
 DType Cursor::dtype() {

@@ -68,6 +68,7 @@ Needs needs(Opcode code) {
     case Opcode::if_:
     case Opcode::par:
     case Opcode::keep:
+    case Opcode::contract:
       return Needs::any;
   }
   return Needs::any;

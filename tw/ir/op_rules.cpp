@@ -83,6 +83,7 @@ bool is_elementwise(const Op& op) {
     case Opcode::if_:
     case Opcode::par:
     case Opcode::keep:
+    case Opcode::contract:
       return false;
     case Opcode::full:
     case Opcode::index:
@@ -131,6 +132,17 @@ void check_par(const Program& p, const Op& op) {
   const int axis = op.as<AxisAttr>().axis;
   if (axis < 0 || static_cast<size_t>(axis) >= p.grid.size())
     fail(op, fmt::format("axis {} of a grid of {} axes", axis, p.grid.size()));
+}
+
+void check_contract(const Program& p, const Op& op) {
+  const Region& a = op.regions[0];
+  const Region& b = op.regions[1];
+  const Region& sum = op.regions[2];
+  if (!a.args.empty() || !b.args.empty() || a.yields.size() != 1 || b.yields.size() != 1)
+    fail(op, "the regions of A and B take nothing and yield one tile");
+  if (sum.args.size() != 1 || !sum.yields.empty())
+    fail(op, "the last region takes the sum and yields nothing");
+  infer_dot(p.type(a.yields[0]), p.type(b.yields[0]), p.type(sum.args[0]), op.at);
 }
 
 void check_reduce(const Program& p, const Op& op) {
@@ -194,6 +206,7 @@ Type expected(const Program& p, const Op& op) {
     case Opcode::for_:
     case Opcode::if_:
     case Opcode::par:
+    case Opcode::contract:
       return out;
     case Opcode::keep:
       return in(0);
@@ -254,6 +267,7 @@ void check_op(const Program& p, const Facts& facts, const Op& op) {
   if (op.code == Opcode::for_) return check_loop(p, facts, op);
   if (op.code == Opcode::if_) return check_if(p, op);
   if (op.code == Opcode::par) return check_par(p, op);
+  if (op.code == Opcode::contract) return check_contract(p, op);
   if (op.code == Opcode::reduce) return check_reduce(p, op);
   if (op.code == Opcode::store) return check_view(p, op, p.type(op.in[0]));
   const Type& out = p.type(op.out[0]);

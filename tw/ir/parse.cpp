@@ -30,12 +30,6 @@ E one_of(Cursor& c, const E (&all)[N], const char* what) {
   c.wanted(what);
 }
 
-Opcode opcode(Cursor& c) {
-  for (int k = 0; k < kOpcodeCount; ++k)
-    if (c.take_word(info(static_cast<Opcode>(k)).name)) return static_cast<Opcode>(k);
-  c.wanted("an op");
-}
-
 bool has_regions(const Op& o) {
   if (o.code == Opcode::reduce) return o.as<ReduceAttr>().combiner == Combiner::custom;
   return info(o.code).effect == Effect::control;
@@ -200,6 +194,8 @@ class Parser {
   struct Head {
     std::vector<std::string> results, args;
     std::optional<Cursor> constant;
+    std::string sum;  // of a contract
+    std::optional<Type> sum_type;
   };
 
   // Ops up to a line that starts with '}' or the end. `labels`: of the region's arguments.
@@ -230,7 +226,7 @@ class Parser {
       } while (c.take(","));
       c.expect("=");
     }
-    o.code = opcode(c);
+    o.code = c.opcode();
     attribute(o, c, head);
     const std::vector<Type> types = result_types(o, c, head.results.size());
     if (head.constant) o.attr = FullAttr{head.constant->number(types[0].dtype)};
@@ -280,15 +276,29 @@ class Parser {
     if (loop >= 0) enclosing_.insert(loop);
     region(first, depth + 1, labels);
     enclosing_.erase(loop);
-    if (o.code == Opcode::if_) {
-      Cursor middle = line();
-      middle.expect("} else {");
-      end_line(middle);
-      region(o.regions.emplace_back(), depth + 1, {});
+    if (o.code == Opcode::if_) next_region(o, "} else {", depth, {});
+    if (o.code == Opcode::contract) {
+      next_region(o, "} by {", depth, {});
+      next_region(o, "} then {", depth, {{head.sum, *head.sum_type}});
     }
     Cursor close = line();
     close.expect("}");
     end_line(close);
+  }
+
+  void next_region(Op& o, std::string_view begin, int depth,
+                   const std::vector<std::pair<std::string, Type>>& args) {
+    Cursor c = line();
+    c.expect(begin);
+    const Cursor at_head = c;
+    end_line(c);
+    Region& r = o.regions.emplace_back();
+    std::vector<std::string> labels;
+    for (const auto& [label, type] : args) {
+      labels.push_back(label);
+      r.args.push_back(define(label, type, o.at, at_head));
+    }
+    region(r, depth + 1, labels);
   }
 
   void attribute(Op& o, Cursor& c, Head& head) {
@@ -299,7 +309,7 @@ class Parser {
         return;
       case Opcode::iota:
       case Opcode::par:
-        o.attr = AxisAttr{axis(c)};
+        o.attr = AxisAttr{c.axis()};
         return;
       case Opcode::index:
         o.attr = IndexAttr{expr(c, {":"})};
@@ -322,6 +332,8 @@ class Parser {
         return for_loop(o, c, head);
       case Opcode::if_:
         return branch(o, c);
+      case Opcode::contract:
+        return contract(o, c, head);
       case Opcode::bitcast:
       case Opcode::neg:
       case Opcode::abs:
@@ -363,11 +375,21 @@ class Parser {
     }
   }
 
-  static int axis(Cursor& c) {
-    if (!c.take_word("axis")) c.wanted("'axis <number>'");
-    const int64_t a = c.integer("an axis");
-    if (a < 0 || a >= static_cast<int64_t>(kMaxRank)) c.fail(fmt::format("there is no axis {}", a));
-    return static_cast<int>(a);
+  void contract(Op& o, Cursor& c, Head& head) {
+    const auto extent = [&](const char* word, const char* stop) {
+      if (!c.take_word(word)) c.wanted(fmt::format("'{} <expression>'", word));
+      const Expr e = expr(c, {stop});
+      c.take(",");
+      return e;
+    };
+    const Precision precision = one_of(c, kPrecisions, "a precision");
+    const Expr rows = extent("rows", ","), cols = extent("cols", ",");
+    o.attr = ContractAttr{rows, cols, extent("depth", "to"), precision};
+    if (!c.take_word("to")) c.wanted("'to <value>'");
+    head.sum = c.label();
+    c.expect(":");
+    head.sum_type = c.type();
+    check_type(*head.sum_type, c.at());
   }
 
   void load(Op& o, Cursor& c) {
@@ -414,7 +436,7 @@ class Parser {
     ReduceAttr a;
     a.combiner = one_of(c, kCombiners, "a combiner");
     o.in = uses(c);
-    a.axis = axis(c);
+    a.axis = c.axis();
     o.attr = a;
   }
 

@@ -43,7 +43,7 @@ class Printer {
     if (o_.lines && o.at.known()) s += fmt::format("  // {}:{}", o.at.file, o.at.line);
     s += "\n";
     for (size_t r = 0; r < o.regions.size(); ++r) {
-      if (r > 0) s += pad + "} else {\n";
+      if (r > 0) s += pad + separator(o, r) + "\n";
       s += region(o.regions[r], pad + "  ");
     }
     if (!o.regions.empty()) s += pad + "}\n";
@@ -51,6 +51,11 @@ class Printer {
   }
 
  private:
+  static const char* separator(const Op& o, size_t region) {
+    if (o.code != Opcode::contract) return "} else {";
+    return region == 1 ? "} by {" : "} then {";
+  }
+
   static const char* kind(ParamKind k) {
     switch (k) {
       case ParamKind::in:
@@ -156,6 +161,14 @@ class Printer {
     return s + fmt::format(" carry ({})", carry);
   }
 
+  std::string contract(const Op& o) const {
+    const auto& a = o.as<ContractAttr>();
+    std::vector<ValueId> sum;
+    if (o.regions.size() == 3) sum = o.regions[2].args;
+    return fmt::format("contract {} rows {}, cols {}, depth {} to {} : {}", name(a.precision),
+                       expr(a.rows), expr(a.cols), expr(a.depth), values(sum), types(sum));
+  }
+
   std::string head(const Op& o) const {
     const std::string word = info(o.code).name;
     switch (o.code) {
@@ -185,6 +198,8 @@ class Printer {
         const auto& c = o.as<CondAttr>();
         return fmt::format("if {} {} {}", expr(c.a), name(c.kind), expr(c.b));
       }
+      case Opcode::contract:
+        return contract(o);
       case Opcode::par:
         return fmt::format("par axis {}", o.as<AxisAttr>().axis);
       case Opcode::bitcast:

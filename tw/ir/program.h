@@ -96,13 +96,20 @@ struct LoopAttr {
   Expr lo, hi, step = 1;
   bool operator==(const LoopAttr&) const = default;
 };
+/// Extents of a contraction, known when the instance runs (negative ones count as 0). The regions
+/// of A and B give tiles of the first k; they continue along k as their loads do.
+struct ContractAttr {
+  Expr rows, cols, depth;
+  Precision precision = Precision::ieee;
+  bool operator==(const ContractAttr&) const = default;
+};
 struct CondAttr {
   CompareKind kind = CompareKind::lt;
   Expr a, b;
   bool operator==(const CondAttr&) const = default;
 };
 using Attr = std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, CastAttr, PermAttr,
-                          ReduceAttr, DotAttr, LoopAttr, CondAttr>;
+                          ReduceAttr, DotAttr, LoopAttr, CondAttr, ContractAttr>;
 
 /// Index into Program::values.
 using ValueId = uint32_t;
@@ -112,6 +119,7 @@ struct Op;
 ///   for_    args = carried values; yields = their next values; op.in = first values, op.out = last
 ///   ones if_     two regions without args; yields = op.out reduce  custom combiner (see
 ///   ReduceAttr)
+///   contract  A and B: no args, yield a tile [rows, k] and [k, cols]; the third: args = the sum
 struct Region {
   std::vector<ValueId> args;
   std::vector<Op> ops;

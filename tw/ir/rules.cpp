@@ -84,6 +84,7 @@ bool attribute_fits(const Op& op) {
 size_t regions_of(const Op& op) {
   if (op.code == Opcode::for_ || op.code == Opcode::par) return 1;
   if (op.code == Opcode::if_) return 2;
+  if (op.code == Opcode::contract) return 3;
   return op.code == Opcode::reduce && op.as<ReduceAttr>().combiner == Combiner::custom ? 1 : 0;
 }
 
@@ -195,6 +196,11 @@ class Scopes {
   void attribute(const CondAttr& a, SourceLoc at) {
     expr(a.a, at);
     expr(a.b, at);
+  }
+  void attribute(const ContractAttr& a, SourceLoc at) {
+    expr(a.rows, at);
+    expr(a.cols, at);
+    expr(a.depth, at);
   }
   void attribute(const NoneAttr&, SourceLoc) {}
   void attribute(const FullAttr&, SourceLoc) {}

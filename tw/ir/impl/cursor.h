@@ -41,6 +41,8 @@ class Cursor {
   std::string label();  ///< a value: "%3" or "%acc.3"
   int64_t integer(const char* what);
   Number number(DType t);
+  Opcode opcode();
+  int axis();  ///< "axis <number>"
   DType dtype();
   Type type();
   /// The expression up to the first of the stops outside parentheses; one must come.
