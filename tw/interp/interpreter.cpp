@@ -187,6 +187,8 @@ void Machine::execute(const Op& op) {
       return branch(op);
     case Opcode::par:
       return par(op);
+    case Opcode::contract:
+      throw InternalError("the interpreter runs programs before contractions are fused");
   }
 }
 
