@@ -100,6 +100,7 @@ int flops_per_element(Opcode code) {
     case Opcode::if_:
     case Opcode::par:
     case Opcode::keep:
+    case Opcode::contract:
       return 0;
   }
   return 0;
