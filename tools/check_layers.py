@@ -7,6 +7,7 @@
 - Headers of tw/x/impl/ belong to tw/x; other layers see at most five headers of a layer.
 - Includes have no cycle.
 - CMake: TW_EXTERNAL_<x> and tw_<x> name known layers; no link beside those LAYERS allows.
+- Every folder of tests is declared in tests/CMakeLists.txt.
 """
 import re
 
@@ -78,7 +79,7 @@ def check_edges(allowed, edges):
             bad.append(f"{where}: '{layer}' must not include '{owner}'")
         elif impl and layer != owner:
             bad.append(f"{where}: {target} is private to '{owner}'")
-        if inside and owner and owner != layer:
+        if inside and owner and owner != layer and target.suffix == ".h":
             seen_outside.setdefault(owner, set()).add(str(target))
     for owner, headers in sorted(seen_outside.items()):
         if len(headers) > PUBLIC_HEADERS:
@@ -127,11 +128,21 @@ def check_cmake(root, allowed):
     return bad
 
 
+def check_tests(root):
+    """A folder of tests that no line of CMake declares would never run."""
+    declared = root / "tests/CMakeLists.txt"
+    text = declared.read_text() if declared.is_file() else ""
+    folders = {p.parent.name for p in root.glob("tests/*/*_test.cpp")}
+    return [f"tests/{folder}: tests/CMakeLists.txt has no tw_add_test({folder} ...)"
+            for folder in sorted(folders - set(re.findall(r"tw_add_test\((\w+)", text)))]
+
+
 def main():
     root = root_from_argv()
     allowed, bad = read_layers(root)
     edges, bad_forms = read_includes(root)
     bad += bad_forms + check_edges(allowed, edges) + find_cycle(edges) + check_cmake(root, allowed)
+    bad += check_tests(root)
     finish("layers", bad)
 
 

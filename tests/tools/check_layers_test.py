@@ -85,6 +85,12 @@ class Layers(ToolTest):
         self.write("cmake/x.cmake", "target_link_libraries(tw_math PUBLIC tw_ir)\n")
         self.rejects("tw_math must not link tw_ir")
 
+    def test_undeclared_folder_of_tests(self):
+        self.write("tests/ir/ir_test.cpp", "")
+        self.rejects("tests/ir: tests/CMakeLists.txt has no tw_add_test(ir ...)")
+        self.write("tests/CMakeLists.txt", "tw_add_test(ir ir)\n")
+        self.accepts()
+
 
 if __name__ == "__main__":
     unittest.main()

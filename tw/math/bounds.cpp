@@ -32,15 +32,15 @@ Interval symbol_bounds(Symbol s, const Facts& facts) {
 }
 
 // mod(M*32 + 5, 64) is 5 or 37: the remainder keeps what the constant is mod the gcd of the rest.
+// Not so where the divisor may be 0.
 Interval mod_bounds(const Expr& e, const Facts& facts) {
-  const Interval r = mod(bounds(e.lhs(), facts), bounds(e.rhs(), facts));
-  auto p = Polynomial::of(e.lhs());
-  const int64_t k = divisor(e.rhs(), facts);
-  if (!p || k == 0) return r;
+  const Interval y = bounds(e.rhs(), facts);
+  const Interval r = mod(bounds(e.lhs(), facts), y);
+  auto p = y.lo > 0 || y.hi < 0 ? Polynomial::of(e.lhs()) : std::nullopt;
+  if (!p) return r;
   const int64_t c = p->constant();
   p->set({}, 0);
-  const int64_t g = divisor(*p, facts);
-  return tightened(r, std::gcd(g, k), c);
+  return tightened(r, std::gcd(divisor(*p, facts), divisor(e.rhs(), facts)), c);
 }
 
 Interval node_bounds(const Expr& e, const Facts& facts) {

@@ -46,6 +46,7 @@ std::optional<Split> split(const Expr& x, const Expr& y, const Facts& facts) {
   return s;
 }
 
+// 0 <= r < y, so y is positive too.
 bool in_range(const Polynomial& r, const Expr& y, const Facts& facts) {
   auto end = Polynomial::of(y - 1);
   auto room = end ? end->plus(r, -1) : std::nullopt;
@@ -96,12 +97,12 @@ bool has_positive_constant(const Expr& e, Kind kind) {
 std::optional<Expr> split_quotient(const Expr& e, const Facts& facts) {
   if (e.kind() != Kind::floordiv) return std::nullopt;
   const Expr& y = e.rhs();
-  const Interval sign = bounds(y, facts);
-  auto s = sign.lo > 0 || sign.hi < 0 ? split(e.lhs(), y, facts) : std::nullopt;
+  auto s = split(e.lhs(), y, facts);
   if (!s) return std::nullopt;
   if (in_range(s->rest, y, facts)) return to_expr(s->multiple) + floordiv(to_expr(s->exact), y);
+  const Interval sign = bounds(y, facts);
   auto left = s->exact.plus(s->rest);
-  if (!left || s->multiple == Polynomial()) return std::nullopt;
+  if (!left || (sign.lo <= 0 && sign.hi >= 0)) return std::nullopt;
   return to_expr(s->multiple) + floordiv(to_expr(*left), y);
 }
 

@@ -92,6 +92,8 @@ Expr Expr::binary(Kind kind, const Expr& a, const Expr& b) {
   if (a.is_constant() && b.is_constant())
     if (auto c = fold(kind, a.constant(), b.constant())) return Expr(*c);
   if (a.is_constant() && !b.is_constant() && is_commutative(kind)) return binary(kind, b, a);
+  const bool zero = a.is_constant() && a.constant() == 0;
+  if (zero && (kind == Kind::floordiv || kind == Kind::mod)) return a;
   if (b.is_constant())
     if (auto e = identity(kind, a, b)) return *e;
   const uint64_t h = mix(mix(mix(3, static_cast<uint64_t>(kind)), a.hash()), b.hash());

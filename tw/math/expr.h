@@ -22,7 +22,7 @@ struct Symbol {
 
 /// An immutable integer expression: mathematical integers (int64 without overflow), floor division
 /// and floor modulus. Division or modulus by 0 gives 0. Cheap to copy (a shared node). Building
-/// applies local identities only (constant folding, x+0, x*1, x*0, (x+c1)+c2, x-c as x+(-c),
+/// applies local identities only (constant folding, x+0, x*1, x*0, 0/x, (x+c1)+c2, x-c as x+(-c),
 /// constants to the right); simplify() does the rest. A fold that would overflow is not done.
 class Expr {
  public:

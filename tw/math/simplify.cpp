@@ -20,7 +20,8 @@ int64_t nodes_under_division(const Expr& e) {
 
 class Simplifier {
  public:
-  explicit Simplifier(const Facts& facts) : facts_(facts) {}
+  Simplifier(std::span<const SimplifyRule> rules, const Facts& facts)
+      : rules_(rules), facts_(facts) {}
 
   // The result is a fixed point: its parts are results, and no rule takes it lower.
   Expr run(Expr e) {
@@ -40,7 +41,7 @@ class Simplifier {
       const Expr a = run(e.lhs()), b = run(e.rhs());
       if (!(a == e.lhs() && b == e.rhs())) return Expr::binary(e.kind(), a, b);
     }
-    for (const SimplifyRule& rule : simplify_rules())
+    for (const SimplifyRule& rule : rules_)
       if (auto next = rule.apply(e, facts_); next && is_taken(rule, e, *next)) return next;
     return std::nullopt;
   }
@@ -55,12 +56,19 @@ class Simplifier {
     size_t operator()(const Expr& e) const { return e.hash(); }
   };
 
+  std::span<const SimplifyRule> rules_;
   const Facts& facts_;
   std::unordered_map<Expr, Expr, Hash> done_;
 };
 
 }  // namespace
 
-Expr simplify(const Expr& e, const Facts& facts) { return Simplifier(facts).run(e); }
+Expr simplify_with(std::span<const SimplifyRule> rules, const Expr& e, const Facts& facts) {
+  return Simplifier(rules, facts).run(e);
+}
+
+Expr simplify(const Expr& e, const Facts& facts) {
+  return simplify_with(simplify_rules(), e, facts);
+}
 
 }  // namespace tw

@@ -1,0 +1,61 @@
+import json
+import shutil
+import subprocess
+import unittest
+
+from support import TOOLS, ToolTest
+
+
+class Sources(ToolTest):
+    def setUp(self):
+        super().setUp()
+        (self.root / "tools").mkdir()
+        for name in ("sources.py", "format", "tidy", "../.clang-format", "../.clang-tidy"):
+            shutil.copy(TOOLS / name, (self.root / "tools" / name).resolve())
+
+    def run_tool(self, *arguments):
+        done = subprocess.run([self.root / "tools" / self.tool, *arguments], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return done.returncode, done.stdout
+
+
+class Format(Sources):
+    tool = "format"
+
+    def test_reports_fixes_and_looks_again_after_a_change(self):
+        self.write("tw/base/a.cpp", "int  a ;\n")
+        self.assertEqual(self.run_tool(), (1, "tw/base/a.cpp: run tools/format --fix\n"))
+        self.assertEqual(self.run_tool("--fix"), (0, "format: ok\n"))
+        self.assertEqual((self.root / "tw/base/a.cpp").read_text(), "int a;\n")
+        self.assertEqual(self.run_tool()[0], 0)
+        self.write("tw/base/a.cpp", "int  b ;\n")
+        self.assertEqual(self.run_tool()[0], 1)
+
+
+class Tidy(Sources):
+    tool = "tidy"
+
+    def setUp(self):
+        super().setUp()
+        path = str(self.root / "tw/base/a.cpp")
+        self.write("build/release/compile_commands.json", json.dumps([{
+            "directory": str(self.root), "file": path,
+            "command": f"g++ -std=c++20 -Wno-restrict -I{self.root} -c {path}"}]))
+        self.write("tw/base/a.h", "#pragma once\nstruct Good {};\n")
+        self.write("tw/base/a.cpp", '#include "tw/base/a.h"\nGood make() { return {}; }\n')
+
+    def test_a_clean_file_is_looked_at_once(self):
+        self.assertEqual(self.run_tool(), (0, "ok  tw/base/a.cpp\ntidy: ok\n"))
+        self.assertEqual(self.run_tool(), (0, "tidy: ok\n"))
+
+    def test_a_changed_header_is_looked_at_again(self):
+        self.assertEqual(self.run_tool()[0], 0)
+        self.write("tw/base/a.h", "#pragma once\nstruct Good {};\nstruct bad_name {};\n")
+        for _ in range(2):
+            status, text = self.run_tool()
+            self.assertEqual(status, 1)
+            self.assertIn("bad_name", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tw/measure/contestant.h"
+
+namespace tw::measure {
+
+/// Median and its 95 % bootstrap interval.
+struct Interval {
+  double median = 0, low = 0, high = 0;
+};
+/// Percentile bootstrap over 2000 resamples (Efron 1979); the same seed gives the same interval.
+/// Throws InternalError for no values.
+Interval median_interval(std::vector<double> values, uint64_t seed = 1);
+
+/// What a ratio's interval says: a difference counts when the interval clears 2 %.
+enum class Verdict { slower, equal, faster };
+Verdict verdict(const Interval& ratio);
+
+/// A tensor that compare() makes: `strides` in elements, all >= 0; empty means contiguous.
+struct TensorSpec {
+  std::string name;
+  DType dtype = f32;
+  std::vector<int64_t> dims, strides;
+};
+
+struct Job {
+  Task task;
+  std::vector<TensorSpec> inputs, outputs;
+  /// Writes values for input `index` of a set; calls with another `seed` must give other values.
+  std::function<void(int index, const TensorView& to, uint64_t seed)> fill;
+  /// Largest error / bound among outputs, or a secret sample of them drawn from `seed`; > 1 rejects
+  /// the contestant.
+  std::function<double(const TensorSet& set, uint64_t seed)> verify;
+};
+
+struct Settings {
+  int blocks = 15;         ///< rounds in which everybody is timed twice, in ABBA order
+  double slice_s = 0.03;   ///< seconds of one timed slice
+  int64_t cold_bytes = 0;  ///< input sets together span at least this much: larger than the last
+                           ///< cache's share means every call starts from memory; 0: few sets, warm
+  int refreshes = 3;       ///< how often values and addresses change during the blocks
+  int repeats = 30;        ///< how many disturbed blocks may be repeated in all
+  double timeout_s = 60;   ///< for one answer of a worker
+  std::string worker;      ///< program that calls serve_worker(); "": this program
+  uint64_t seed = 0;       ///< 0: from the system, as it must be for a judge
+};
+
+struct Measured {
+  std::string name, about;       ///< `about` as the contestant says: version, kernel set
+  std::string failure;           ///< why it is out: crashed, hung, wrong, refused; "" when it is in
+  std::vector<double> block_us;  ///< time of one call, mean of a block's two slices
+  Interval time_us;
+  double max_error = 0;  ///< largest error / bound of all verified outputs
+  int verified = 0;      ///< timed outputs that were verified
+};
+
+struct Comparison {
+  std::vector<Measured> all;  ///< in the order of the specs
+  int sets = 0;               ///< input sets that calls cycled through
+  int disturbed = 0;          ///< blocks that stayed disturbed by other processes
+  int repeated = 0;
+  uint64_t seed = 0;
+  /// Time of `other` over time of `ours`, block by block: above 1 when ours is faster.
+  Interval ratio(int ours, int other) const;
+};
+
+/// Times contestants side by side. Each lives in its own
+/// process, which is stopped while another runs; calls cycle through input sets in random order;
+/// outputs of the timed calls are verified. Blocks in which other processes took more than 5 % of
+/// the CPU time are repeated. Contestants that fail are reported, not thrown.
+Comparison compare(const Job& job, const std::vector<ContestantSpec>& contestants,
+                   const Settings& settings = {});
+
+}  // namespace tw::measure

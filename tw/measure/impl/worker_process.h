@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <sys/types.h>
+
+#include "tw/measure/impl/message.h"
+
+namespace tw::measure {
+
+/// A process that holds one contestant. Killed by the destructor, and by the kernel when the judge
+/// dies. Every failure (crash, hang, refusal) is a DeviceError that names the contestant.
+class WorkerProcess {
+ public:
+  /// Starts `program` as a worker on `threads` CPUs; the thread counts of the usual libraries are
+  /// set in its environment.
+  WorkerProcess(const std::string& program, const std::string& name, int exchange, int threads);
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  nlohmann::json ask(const nlohmann::json& message, double timeout_s);
+  /// All threads of the process are off the CPU between stop() and resume().
+  void stop();
+  void resume();
+  double cpu_s() const;  ///< CPU time of all its threads so far
+
+ private:
+  [[noreturn]] void fail(const std::string& why);
+  std::string last_words();
+
+  std::string name_;
+  pid_t pid_ = -1;
+  int socket_ = -1;
+};
+
+/// Busy and stolen time of all CPUs of the machine since it started (/proc/stat, in steps of 10
+/// ms).
+double machine_cpu_s();
+
+}  // namespace tw::measure

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <stdint.h>
+
+/* The C ABI of a peer: a shared object that exports `tw_peer`. Peers are libraries to compare with;
+   each is loaded into a worker process of its own. Fields keep their order; TW_PEER_ABI changes
+   with any of them. */
+
+#define TW_PEER_ABI 1
+
+struct TwPeerTensor {
+  void* data;
+  const char* dtype; /* "f32", "bf16", .. */
+  int rank;
+  const int64_t* dims;
+  const int64_t* strides; /* in elements */
+};
+
+/* The tensors of one call, in the order of the kernel's parameters. */
+struct TwPeerSet {
+  const TwPeerTensor* inputs;
+  int input_count;
+  const TwPeerTensor* outputs;
+  int output_count;
+};
+
+struct TwPeerTask {
+  const char* op;      /* name of a kernel of the library, e.g. "gemm" */
+  const char* options; /* all its options, sorted: "epilogue=bias layout=nn" */
+  int threads;
+};
+
+struct TwPeer {
+  int abi;          /* TW_PEER_ABI */
+  const char* name; /* "openblas" */
+  /* Makes ready to run on the sets; all have the same shapes, memory stays where it is until
+     release. Returns the state, or null with a reason in `text`; on success `text` says what runs:
+     version and kernel set. */
+  void* (*prepare)(const TwPeerTask* task, const TwPeerSet* sets, int count, char* text,
+                   int text_size);
+  /* Computes the outputs of one set; 0, or an error code. */
+  int (*run)(void* state, int set);
+  void (*release)(void* state);
+};
+
+extern "C" __attribute__((visibility("default"))) const TwPeer* tw_peer();

@@ -1,0 +1,157 @@
+#include "tw/measure/impl/worker_process.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tw/base/error.h"
+
+extern char** environ;
+
+namespace tw::measure {
+
+namespace {
+
+/// What runs between fork and exec: system calls only, everything else was made before.
+struct Start {
+  std::string program;
+  std::vector<std::string> environment;
+  std::vector<char*> environment_pointers;
+  cpu_set_t cpus;
+  int socket, exchange;
+
+  [[noreturn]] void run() {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sched_setaffinity(0, sizeof cpus, &cpus);
+    // Libraries chat on standard output, which is the judge's.
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    // Both may lie where the other goes; copies above do not.
+    const int from_socket = fcntl(socket, F_DUPFD, 64),
+              from_exchange = fcntl(exchange, F_DUPFD, 64);
+    dup2(from_socket, kWorkerSocket);
+    dup2(from_exchange, kWorkerExchange);
+    close(from_socket);
+    close(from_exchange);
+    char flag[32] = {};
+    std::strncpy(flag, kWorkerFlag, sizeof flag - 1);
+    char* arguments[] = {program.data(), flag, nullptr};
+    execve(program.c_str(), arguments, environment_pointers.data());
+    _exit(127);
+  }
+};
+
+/// The last `threads` CPUs that this process may use: the first ones serve interrupts.
+cpu_set_t choose_cpus(int threads) {
+  cpu_set_t allowed, chosen;
+  CPU_ZERO(&allowed);
+  CPU_ZERO(&chosen);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  if (threads > CPU_COUNT(&allowed))
+    throw UserError(
+        fmt::format("{} threads were asked for, {} CPUs are usable", threads, CPU_COUNT(&allowed)));
+  for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && CPU_COUNT(&chosen) < threads; --cpu)
+    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &chosen);
+  return chosen;
+}
+
+std::vector<std::string> environment_for(int threads) {
+  std::vector<std::string> out;
+  const std::string counts[] = {"OMP_NUM_THREADS=", "OPENBLAS_NUM_THREADS=", "BLIS_NUM_THREADS="};
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string entry = *e;
+    bool replaced = false;
+    for (const std::string& name : counts) replaced |= entry.rfind(name, 0) == 0;
+    if (!replaced) out.push_back(entry);
+  }
+  for (const std::string& name : counts) out.push_back(name + std::to_string(threads));
+  return out;
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(const std::string& program, const std::string& name, int exchange,
+                             int threads)
+    : name_(name) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw EnvError(fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
+  Start start{program, environment_for(threads), {}, choose_cpus(threads), ends[1], exchange};
+  for (std::string& e : start.environment) start.environment_pointers.push_back(e.data());
+  start.environment_pointers.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ == 0) start.run();
+  close(ends[1]);
+  socket_ = ends[0];
+  if (pid_ < 0) {
+    close(socket_);
+    throw EnvError(fmt::format("cannot start a worker process: {}", std::strerror(errno)));
+  }
+}
+
+WorkerProcess::~WorkerProcess() {
+  close(socket_);
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+}
+
+nlohmann::json WorkerProcess::ask(const nlohmann::json& message, double timeout_s) {
+  std::optional<nlohmann::json> reply;
+  try {
+    send(socket_, message);
+    reply = receive(socket_, timeout_s);
+  } catch (const DeviceError& e) {
+    fail(e.message());
+  }
+  if (!reply) fail(last_words());
+  if (reply->contains("error")) fail(reply->at("error"));
+  return *reply;
+}
+
+void WorkerProcess::stop() {
+  kill(pid_, SIGSTOP);
+  siginfo_t info;
+  while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT) < 0 &&
+         errno == EINTR)
+    continue;
+}
+
+void WorkerProcess::resume() { kill(pid_, SIGCONT); }
+
+void WorkerProcess::fail(const std::string& why) {
+  throw DeviceError(fmt::format("contestant '{}' failed: {}", name_, why));
+}
+
+std::string WorkerProcess::last_words() {
+  int status = 0;
+  const pid_t pid = std::exchange(pid_, -1);
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFSIGNALED(status))
+    return fmt::format("its process was ended by signal {} ({})", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+  return fmt::format("its process ended with status {}", WEXITSTATUS(status));
+}
+
+double WorkerProcess::cpu_s() const {
+  clockid_t clock;
+  return clock_getcpuclockid(pid_, &clock) == 0 ? seconds(clock) : 0;
+}
+
+double machine_cpu_s() {
+  std::ifstream stat("/proc/stat");
+  std::string cpu;
+  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
+  stat >> cpu >> user >> nice >> system >> idle >> wait >> irq >> soft >> steal;
+  return (user + nice + system + irq + soft + steal) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace tw::measure
