@@ -1,0 +1,127 @@
+#include "tests/emit/run_text.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <unistd.h>
+
+#include "tw/base/env.h"
+#include "tw/base/hash.h"
+#include "tw/emit/cpu/emit_cpu.h"
+#include "tw/ir/print.h"
+#include "tw/ir/verify.h"
+#include "tw/passes/pipeline.h"
+
+namespace tw::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+Specialisation facts_of(const std::vector<TensorView>& tensors) {
+  Specialisation s;
+  for (const TensorView& t : tensors) {
+    ParamFacts f{t.dtype, t.rank(), -1, 0, false};
+    for (int k = t.rank(); k-- > 0;) {
+      if (t.strides[k] == 1 && f.unit_axis < 0) f.unit_axis = k;
+      if (t.strides[k] == 0) f.zero_stride |= 1u << k;
+    }
+    s.params.push_back(f);
+  }
+  return s;
+}
+
+EmittedCpu emitted(const std::string& ir, const std::vector<TensorView>& tensors,
+                   const std::string& isa) {
+  Program p = parse(ir);
+  verify(p, "parse");
+  const Specialisation s = facts_of(tensors);
+  const Mapping mapping;
+  const CpuMachine& machine = machine_named(isa);
+  run_passes(p, cpu_passes(), {machine, mapping, s}, true);
+  return emit_cpu(p, s, machine, mapping, false);
+}
+
+/// The entry of the compiled text; equal texts are compiled once a process.
+TwEntry compiled(const EmittedCpu& e, const std::string& isa) {
+  static std::map<std::string, TwEntry> known;
+  const std::string key = hash_hex(e.text + isa);
+  if (const auto it = known.find(key); it != known.end()) return it->second;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("tw_emit_test_{}", getpid());
+  fs::create_directories(folder);
+  const fs::path source = folder / (key + ".cpp"), library = folder / (key + ".so");
+  std::ofstream(source) << e.text;
+  const std::string cxx = env(Env::cxx).empty() ? "g++" : env(Env::cxx);
+  const std::string command = fmt::format(
+      "{} -O2 -march={} -fPIC -shared -nostdlib -fno-math-errno -ffp-contract=fast -w {} -o {} "
+      "2>&1",
+      cxx, machine_named(isa).march, source.string(), library.string());
+  if (std::system(command.c_str()) != 0) throw std::runtime_error("does not compile:\n" + e.text);
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) throw std::runtime_error(dlerror());
+  fs::remove_all(folder);
+  return known[key] = reinterpret_cast<TwEntry>(dlsym(handle, e.launch.entry.c_str()));
+}
+
+struct Host {
+  TwHost abi;
+  int64_t scratch_bytes;
+};
+
+void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, void*), void* ctx) {
+  const Host& h = *reinterpret_cast<const Host*>(host);
+  constexpr int64_t kStep = 3, kPage = 64;
+  for (int64_t lo = 0; lo < n; lo += kStep) {
+    void* scratch = std::aligned_alloc(kPage, (h.scratch_bytes + kPage) / kPage * kPage);
+    std::memset(scratch, 0xff, static_cast<size_t>(h.scratch_bytes));
+    task(ctx, lo, std::min(n, lo + kStep), scratch);
+    std::free(scratch);
+  }
+}
+
+}  // namespace
+
+std::string text_for(const std::string& ir, const std::vector<TensorView>& tensors,
+                     const std::string& isa) {
+  return emitted(ir, tensors, isa).text;
+}
+
+void run_text(const std::string& ir, const std::vector<TensorView>& tensors, const std::string& isa,
+              const std::vector<std::pair<std::string, int64_t>>& dims) {
+  const EmittedCpu e = emitted(ir, tensors, isa);
+  const TwEntry entry = compiled(e, isa);
+  const Program p = parse(ir);
+  std::vector<int64_t> values(p.dims.size()), strides;
+  std::vector<void*> data;
+  for (const auto& [name, value] : dims) {
+    for (size_t d = 0; d < p.dims.size(); ++d) {
+      if (p.dims[d].name == name) values[d] = value;
+    }
+  }
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    data.push_back(tensors[k].data);
+    strides.insert(strides.end(), tensors[k].strides.begin(), tensors[k].strides.end());
+    for (int axis = 0; axis < tensors[k].rank(); ++axis) {
+      const Expr& d = p.params[k].dims[axis];
+      if (!d.is_constant()) values[d.symbol().id] = tensors[k].dims[axis];
+    }
+  }
+  const Host host{{par}, e.launch.scratch_bytes};
+  const TwArgs args{data.data(), values.data(), strides.data(), &host.abi};
+  if (entry(&args) != 0) throw std::runtime_error("the kernel failed");
+}
+
+std::vector<std::string> runnable_isas() {
+  std::vector<std::string> isas{"generic"};
+  if (__builtin_cpu_supports("avx2")) isas.push_back("avx2");
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
+    isas.push_back("avx512");
+  }
+  return isas;
+}
+
+}  // namespace tw::test

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tw/ir/program.h"
+#include "tw/target/machine.h"
+#include "tw/tensor/tensor.h"
+
+namespace tw::test {
+
+/// Lowers, emits, compiles with the compiler TW_CXX (g++ when empty) and runs a program given as
+/// ir text on tensors in declaration order, serially. Dims are read off the tensors; `dims` gives
+/// those that no tensor has. Instances run in ranges of 3, each with its own poisoned scratch.
+void run_text(const std::string& ir, const std::vector<TensorView>& tensors,
+              const std::string& isa = "avx512",
+              const std::vector<std::pair<std::string, int64_t>>& dims = {});
+
+/// The emitted text for such tensors.
+std::string text_for(const std::string& ir, const std::vector<TensorView>& tensors,
+                     const std::string& isa);
+
+/// The ISAs of the emitter's table that this machine can run.
+std::vector<std::string> runnable_isas();
+
+}  // namespace tw::test

@@ -1,0 +1,106 @@
+#include "tw/emit/cpu/context.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace tw::cpu {
+namespace {
+
+constexpr int64_t kAlign = 64;
+
+void record(const Region& r, std::vector<const Op*>& def) {
+  for (const Op& op : r.ops) {
+    for (const ValueId v : op.out) def[v] = &op;
+    for (const Region& inner : op.regions) record(inner, def);
+  }
+}
+
+const char* const kReserved[] = {"args", "ctx",  "lo",  "hi",  "scratch", "min",  "max",
+                                 "mod",  "cdiv", "int", "for", "if",      "data", "dims"};
+
+}  // namespace
+
+Context::Context(const Program& p, const Specialisation& s, const CpuMachine& m, const Mapping& map)
+    : program(p), specialisation(s), machine(m), mapping(map), facts(facts_of(p)), prelude(m) {
+  def.resize(p.values.size());
+  record(p.body, def);
+  for (const char* word : kReserved) names[word] = 1;
+  for (const Dim& d : p.dims) names[d.name] = 1;
+  for (const Param& a : p.params) names[a.name] = 1;
+  for (size_t axis = 0; axis < p.grid.size(); ++axis) names[fmt::format("pid{}", axis)] = 1;
+  for (int i = 0; i < p.loops; ++i) loop_names[i] = fresh(fmt::format("i{}", i));
+}
+
+std::string Context::fresh(const std::string& wish) {
+  const int n = ++names[wish];
+  return n == 1 ? wish : fresh(fmt::format("{}_{}", wish, n));
+}
+
+std::string Context::name_of(ValueId v) {
+  std::string wish = program.values[v].name;
+  std::replace_if(
+      wish.begin(), wish.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  if (wish.empty() || std::isdigit(static_cast<unsigned char>(wish[0]))) {
+    wish = def[v] ? info(def[v]->code).name : "carried";
+  }
+  if (def[v] && def[v]->code == Opcode::keep && program.values[v].name.empty()) {
+    return name_of(def[v]->in[0]);
+  }
+  return fresh("v_" + wish);
+}
+
+Symbol Context::new_loop(const std::string& name, int64_t extent) {
+  const int id = program.loops + static_cast<int>(loop_names.size());
+  loop_names[id] = fresh(name);
+  const Symbol s{SymbolKind::loop, id};
+  facts[s] = SymbolFact{{0, extent - 1}, 1};
+  return s;
+}
+
+std::string Context::symbol_text(Symbol s) const {
+  if (s.kind == SymbolKind::loop) return loop_names.at(s.id);
+  return symbol_name(program, s);
+}
+
+std::string Context::text(const Expr& e) const {
+  return to_string(e, [this](Symbol s) { return symbol_text(s); });
+}
+
+const Storage& Context::reserve(ValueId v, Writer& out) {
+  const Type& type = program.type(v);
+  Storage& s = storage[v];
+  s = {name_of(v), type};
+  const DType reg = type.dtype == b1 ? u8 : register_type(type.dtype);
+  if (s.variable()) {
+    out.line(fmt::format("{} {};", prelude.type(register_type(type.dtype)), s.name));
+    return s;
+  }
+  // One vector of slack: whole vectors may be read past the last element.
+  const int64_t size =
+      (count(type.shape) * bytes(reg) + machine.vector_bytes + kAlign - 1) / kAlign * kAlign;
+  const std::string element = prelude.type(reg);
+  out.line(fmt::format("{0}* const {1} = ({0}*)((char*)scratch + {2});  // {3}", element, s.name,
+                       scratch, to_string(type)));
+  scratch += size;
+  scratch_most = std::max(scratch_most, scratch);
+  return s;
+}
+
+std::optional<int64_t> slope(const Expr& e, Symbol s, const Facts& facts) {
+  if (!mentions(e, s)) return 0;
+  const Expr next = substitute(e, [&](Symbol other) -> std::optional<Expr> {
+    if (other == s) return Expr::symbol(s.kind, s.id) + 1;
+    return std::nullopt;
+  });
+  const Expr step = simplify(next - e, facts);
+  if (!step.is_constant()) return std::nullopt;
+  return step.constant();
+}
+
+bool mentions(const Expr& e, Symbol s) {
+  bool found = false;
+  for_each_symbol(e, [&](Symbol other) { found = found || other == s; });
+  return found;
+}
+
+}  // namespace tw::cpu

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tw/emit/cpu/prelude.h"
+#include "tw/emit/cpu/writer.h"
+#include "tw/ir/program.h"
+#include "tw/target/machine.h"
+#include "tw/target/mapping.h"
+#include "tw/target/specialisation.h"
+
+namespace tw::cpu {
+
+/// Where a value lives: a C++ variable when it has one element, else a row-major array of its
+/// register type in the instance's scratch.
+struct Storage {
+  std::string name;
+  Type type;
+  bool variable() const { return count(type.shape) == 1; }
+};
+
+/// What the parts of one emission share.
+struct Context {
+  const Program& program;
+  const Specialisation& specialisation;
+  const CpuMachine& machine;
+  const Mapping& mapping;
+  bool debug_lines = true;
+  Facts facts;
+  Prelude prelude;
+  std::vector<const Op*> def;  ///< by value; null for arguments of regions
+  std::map<ValueId, Storage> storage;
+  std::map<int, std::string> loop_names;
+  std::map<std::string, int> names;  ///< how often each name was given
+  int64_t scratch = 0, scratch_most = 0;
+
+  Context(const Program& p, const Specialisation& s, const CpuMachine& m, const Mapping& map);
+  /// A C++ name that is not used yet: `wish` or `wish_2`.
+  std::string fresh(const std::string& wish);
+  /// What the user called the value, or a name made of its op.
+  std::string name_of(ValueId v);
+  /// A new loop counter running over [0, extent).
+  Symbol new_loop(const std::string& name, int64_t extent);
+  std::string symbol_text(Symbol s) const;
+  std::string text(const Expr& e) const;
+  /// Reserves scratch for the value and makes it its storage; `out` gets the declaration.
+  const Storage& reserve(ValueId v, Writer& out);
+};
+
+/// The slope of e along s: how much e grows when s grows by 1, when that is one number everywhere.
+std::optional<int64_t> slope(const Expr& e, Symbol s, const Facts& facts);
+bool mentions(const Expr& e, Symbol s);
+
+}  // namespace tw::cpu

@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/emit/cpu/nest.h"
+#include "tw/emit/cpu/op_table.h"
+
+namespace tw::cpu {
+namespace {
+
+/// How many operands and yields read the value, anywhere.
+int uses(const Program& p, ValueId v) {
+  int n = 0;
+  const std::function<void(const Region&)> visit = [&](const Region& r) {
+    for (const Op& op : r.ops) {
+      for (const ValueId x : op.in) n += x == v;
+      for (const Region& inner : op.regions) visit(inner);
+    }
+    for (const ValueId x : r.yields) n += x == v;
+  };
+  visit(p.body);
+  return n;
+}
+
+/// Scratch reserved in a region is free again after it.
+class ScratchScope {
+ public:
+  explicit ScratchScope(Context& c) : c_(c), before_(c.scratch) {}
+  ~ScratchScope() { c_.scratch = before_; }
+
+ private:
+  Context& c_;
+  int64_t before_;
+};
+
+/// Scalars are computed into `next` first, arrays written after, scalars assigned last: no yield
+/// sees another's new value. (place_tiles keeps array yields that would.)
+void emit_yields(Context& c, const Region& r, const std::vector<ValueId>& targets, Writer& out) {
+  std::vector<std::pair<std::string, std::string>> scalars;
+  for (size_t k = 0; k < targets.size(); ++k) {
+    const Storage& target = c.storage.at(targets[k]);
+    if (!target.variable() || r.yields[k] == targets[k]) continue;
+    Expression e(c);
+    const Coords at(target.type.shape.size(), Expr(0));
+    const Reg value = e.value(r.yields[k], at);
+    out.append(e.body(0));
+    const std::string next = c.fresh("next");
+    out.line(fmt::format("const {} {} = {};", c.prelude.type(register_type(target.type.dtype)),
+                         next, value.text));
+    scalars.emplace_back(target.name, next);
+  }
+  for (size_t k = 0; k < targets.size(); ++k) {
+    const Storage& target = c.storage.at(targets[k]);
+    if (target.variable()) continue;
+    const auto from = c.storage.find(r.yields[k]);
+    if (from != c.storage.end() && from->second.name == target.name) continue;
+    emit_elements(c, r.yields[k], {nullptr, &target}, out);
+  }
+  for (const auto& [name, next] : scalars) out.line(fmt::format("{} = {};", name, next));
+}
+
+void emit_for(Context& c, const Op& op, Writer& out) {
+  const LoopAttr& a = op.as<LoopAttr>();
+  const Region& body = op.regions[0];
+  for (size_t k = 0; k < op.out.size(); ++k) {
+    c.storage[body.args[k]] = c.reserve(op.out[k], out);
+    emit_elements(c, op.in[k], {nullptr, &c.storage.at(op.out[k])}, out);
+  }
+  const std::string i = c.loop_names.at(a.loop);
+  out.line(fmt::format("const i64 {}_end = {};", i, c.text(a.hi)));
+  out.open(fmt::format("for (i64 {0} = {1}; {0} < {0}_end; {0} += {2}) {{", i, c.text(a.lo),
+                       c.text(a.step)));
+  const ScratchScope scope(c);
+  emit_region(c, body, out);
+  emit_yields(c, body, body.args, out);
+  out.close();
+}
+
+void emit_if(Context& c, const Op& op, Writer& out) {
+  const CondAttr& a = op.as<CondAttr>();
+  const char* sign = a.kind == CompareKind::lt   ? "<"
+                     : a.kind == CompareKind::le ? "<="
+                     : a.kind == CompareKind::eq ? "=="
+                                                 : "!=";
+  for (const ValueId v : op.out) c.reserve(v, out);
+  out.open(fmt::format("if ({} {} {}) {{", c.text(a.a), sign, c.text(a.b)));
+  for (size_t k = 0; k < op.regions.size(); ++k) {
+    if (k == 1) {
+      out.close("} else {");
+      out.deeper();
+    }
+    const ScratchScope scope(c);
+    emit_region(c, op.regions[k], out);
+    emit_yields(c, op.regions[k], op.out, out);
+  }
+  out.close();
+}
+
+void emit_kept_dot(Context& c, const Op& op, Writer& out) {
+  const ValueId acc = op.in[2];
+  const auto known = c.storage.find(acc);
+  const bool in_place = known != c.storage.end() && !known->second.variable() && !c.def[acc] &&
+                        uses(c.program, acc) == 1;
+  if (in_place) {
+    c.storage[op.out[0]] = known->second;
+  } else {
+    c.reserve(op.out[0], out);
+  }
+  emit_dot(c, op, c.storage.at(op.out[0]), out);
+}
+
+void emit_store(Context& c, const Op& op, Writer& out) {
+  emit_elements(c, op.in[0], {&op.as<ViewAttr>().view, nullptr}, out);
+}
+
+void emit_keep(Context& c, const Op& op, Writer& out) {
+  const Storage target = c.reserve(op.out[0], out);
+  c.storage.erase(op.out[0]);
+  emit_elements(c, op.in[0], {nullptr, &target}, out);
+  c.storage[op.out[0]] = target;
+}
+
+using EmitStatement = void (*)(Context& c, const Op& op, Writer& out);
+
+const std::pair<Opcode, EmitStatement> kStatements[] = {
+    {Opcode::store, emit_store},  {Opcode::keep, emit_keep}, {Opcode::reduce, emit_reduce},
+    {Opcode::dot, emit_kept_dot}, {Opcode::for_, emit_for},  {Opcode::if_, emit_if},
+};
+
+EmitStatement statement_of(const Op& op) {
+  for (const auto& [code, emit] : kStatements) {
+    if (code == op.code) return emit;
+  }
+  throw InternalError(fmt::format("'{}' reached the emitter inside a body", info(op.code).name));
+}
+
+}  // namespace
+
+void emit_region(Context& c, const Region& r, Writer& out) {
+  for (const Op& op : r.ops) {
+    if (is_expression(op.code)) continue;
+    out.line();
+    if (c.debug_lines && op.at.known()) {
+      out.line(fmt::format("#line {} \"{}\"", op.at.line, op.at.file));
+    }
+    statement_of(op)(c, op, out);
+  }
+}
+
+}  // namespace tw::cpu

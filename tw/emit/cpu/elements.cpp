@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "tw/emit/cpu/nest.h"
+
+namespace tw::cpu {
+namespace {
+
+/// A nest that writes every element of a value once.
+class ElementNest {
+ public:
+  ElementNest(Context& c, ValueId v, const Target& target)
+      : c_(c), v_(v), target_(target), axes_(axes_of(c, c.program.type(v).shape, at_)) {}
+
+  void emit(Writer& out) {
+    const LaneChoice lanes = choose_lanes(c_, axes_, [&](Expression& e) { evaluate(e, ""); });
+    if (lanes.axis >= 0) {
+      std::rotate(axes_.begin() + lanes.axis, axes_.begin() + lanes.axis + 1, axes_.end());
+    }
+    clip();
+    if (!outside_.empty()) out.open(fmt::format("if ({}) {{", outside_));
+    Expression e(c_);
+    for (const Axis& a : axes_) e.add_loop(a.counter);
+    const int last = static_cast<int>(axes_.size()) - 1;
+    if (lanes.axis >= 0) {
+      e.set_lanes(last, lanes.lanes);
+      emit_lanes(e, last, out);
+    } else {
+      evaluate(e, "");
+      open_loops(e, axes_, ranges_, last + 1, out);
+      for (int k = 0; k <= last; ++k) out.close();
+    }
+    if (!outside_.empty()) out.close();
+  }
+
+ private:
+  void evaluate(Expression& e, const std::string& active) {
+    write_element(e, e.value(v_, at_), target_, at_, active);
+  }
+
+  /// Loops run over the part of the tile that lies inside the view.
+  void clip() {
+    for (const Axis& a : axes_) ranges_.push_back({"0", std::to_string(a.extent), true});
+    if (!target_.view) return;
+    const View& view = *target_.view;
+    Coords coords(view.origin.begin(), view.origin.end());
+    for (size_t k = 0; k < view.axes.size(); ++k) {
+      coords[view.axes[k]] = simplify(coords[view.axes[k]] + at_[k], c_.facts);
+    }
+    for (const Bound& b : open_bounds(c_, view.param, coords)) {
+      int loop = -1;
+      for (size_t k = 0; k < axes_.size(); ++k) {
+        if (mentions(b.at, axes_[k].counter)) loop = static_cast<int>(k);
+      }
+      if (loop < 0) {
+        if (b.low) add_condition(fmt::format("{} >= 0", c_.text(b.at)));
+        if (b.high) add_condition(fmt::format("{} < {}", c_.text(b.at), c_.text(b.dim)));
+        continue;
+      }
+      const Symbol s = axes_[loop].counter;
+      const Expr rest = simplify(b.at - Expr::symbol(s.kind, s.id), c_.facts);
+      ranges_[loop].whole = false;
+      if (b.low) ranges_[loop].lo = c_.text(simplify(max(Expr(0) - rest, Expr(0)), c_.facts));
+      if (b.high) {
+        ranges_[loop].hi = c_.text(simplify(min(b.dim - rest, axes_[loop].extent), c_.facts));
+      }
+      clips_.push_back(
+          {loop, b.low ? simplify(0 - rest, c_.facts) : Expr(0), simplify(b.dim - rest, c_.facts)});
+    }
+  }
+
+  void add_condition(const std::string& text) {
+    outside_ += (outside_.empty() ? "" : " && ") + text;
+  }
+
+  void emit_lanes(Expression& e, int last, Writer& out) {
+    e.set_limited(1u << last);
+    e.assume(Assume::inside);
+    evaluate(e, "");
+    const std::vector<Writer> fast = e.take_from(last + 1);
+    const Range& r = ranges_[last];
+    const std::string j = c_.symbol_text(axes_[last].counter);
+    const int lanes = e.lanes();
+    const std::string full = whole_part(e, last);
+    const bool exact = full == r.hi && r.whole && axes_[last].extent % lanes == 0;
+    std::vector<Writer> edge;
+    if (!exact) {
+      e.assume(Assume::nothing);
+      e.set_active(fmt::format("{} - {}", c_.symbol_text(axes_[last].counter) + "_end", j));
+      evaluate(e, j + "_end - " + j);
+      edge = e.take_from(last + 1);
+    }
+    open_loops(e, axes_, ranges_, last, out);
+    if (exact) {
+      out.open(fmt::format("for (i64 {0} = 0; {0} < {1}; {0} += {2}) {{", j, r.hi, lanes));
+      out.append(fast[0]);
+      out.close();
+    } else {
+      out.line(fmt::format("i64 {} = {};", j, r.lo));
+      out.line(fmt::format("const i64 {}_end = {};", j, r.hi));
+      std::string limit = j + "_end";
+      if (full != r.hi) {
+        limit = j + "_full";
+        out.line(fmt::format("const i64 {} = {};", limit, full));
+      }
+      out.open(fmt::format("for (; {0} + {1} <= {2}; {0} += {1}) {{", j, lanes, limit));
+      out.append(fast[0]);
+      out.close();
+      out.open(fmt::format("for (; {0} < {0}_end; {0} += {1}) {{", j, lanes));
+      out.append(edge[0]);
+      out.close();
+    }
+    for (int k = 0; k < last; ++k) out.close();
+  }
+
+  /// C++ text of the end of the range in which `inside` holds.
+  std::string whole_part(const Expression& e, int loop) const {
+    std::string full = ranges_[loop].hi, conditions;
+    for (const Limit& l : e.limits()) {
+      if (std::find(clips_.begin(), clips_.end(), l) != clips_.end()) continue;
+      if (!prove_le(axes_[loop].extent, l.hi, c_.facts)) {
+        full = fmt::format("min({}, {})", full, c_.text(l.hi));
+      }
+      if (!prove_le(l.lo, 0, c_.facts)) {
+        conditions += fmt::format("{}{} <= {}", conditions.empty() ? "" : " && ", c_.text(l.lo),
+                                  ranges_[loop].lo);
+      }
+    }
+    for (const std::string& g : e.guards()) conditions += (conditions.empty() ? "" : " && ") + g;
+    return conditions.empty() ? full
+                              : fmt::format("{} ? {} : {}", conditions, full, ranges_[loop].lo);
+  }
+
+  Context& c_;
+  ValueId v_;
+  Target target_;
+  Coords at_;
+  std::vector<Axis> axes_;
+  std::vector<Range> ranges_;
+  std::vector<Limit> clips_;
+  std::string outside_;
+};
+
+}  // namespace
+
+void emit_elements(Context& c, ValueId v, const Target& target, Writer& out) {
+  ElementNest(c, v, target).emit(out);
+}
+
+}  // namespace tw::cpu

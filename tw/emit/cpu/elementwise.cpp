@@ -1,0 +1,336 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/emit/cpu/op_table.h"
+
+namespace tw::cpu {
+namespace {
+
+const Type& type_of(Expression& e, ValueId v) { return e.context().program.type(v); }
+
+Reg operand(Expression& e, const Op& op, int k, const Coords& at) { return e.value(op.in[k], at); }
+
+Reg full(Expression& e, const Op& op, const Coords&) {
+  return e.literal(type_of(e, op.out[0]).dtype, op.as<FullAttr>().value);
+}
+
+Reg iota(Expression& e, const Op& op, const Coords& at) {
+  return e.rounded(e.index(at[op.as<AxisAttr>().axis], type_of(e, op.out[0]).dtype));
+}
+
+Reg index(Expression& e, const Op& op, const Coords&) {
+  return e.index(op.as<IndexAttr>().value, type_of(e, op.out[0]).dtype);
+}
+
+Reg load(Expression& e, const Op& op, const Coords& at) {
+  const ViewAttr& a = op.as<ViewAttr>();
+  Coords tensor(a.view.origin.begin(), a.view.origin.end());
+  for (size_t k = 0; k < a.view.axes.size(); ++k) {
+    Expr& axis = tensor[a.view.axes[k]];
+    axis = simplify(axis + at[k], e.context().facts);
+  }
+  return e.load(a.view.param, tensor, a.pad);
+}
+
+Reg bitcast(Expression& e, const Op& op, const Coords& at) {
+  const Reg a = operand(e, op, 0, at);
+  const DType from = a.dtype, to = type_of(e, op.out[0]).dtype;
+  if (from == to) return a;
+  Prelude& prelude = e.context().prelude;
+  const bool packed = register_type(from) != from || from == b1;
+  const DType bits = unsigned_of_bytes(bytes(to));
+  Reg r = a;
+  if (packed) {
+    const std::string f = prelude.use(fmt::format("pack_{}", name(from)), from, a.lanes);
+    r = e.define(bits, a.lanes, a.loops, fmt::format("{}({})", f, a.text));
+  }
+  if (register_type(to) != to || to == b1) {
+    if (!packed) {
+      r = e.define(bits, a.lanes, a.loops,
+                   fmt::format("({}){}", prelude.type(bits, a.lanes), r.text));
+    }
+    const std::string f = prelude.use(fmt::format("unpack_{}", name(to)), to, a.lanes);
+    return e.define(to, a.lanes, a.loops, fmt::format("{}({})", f, r.text), 4);
+  }
+  const std::string type = prelude.type(to, a.lanes);
+  return e.define(to, a.lanes, a.loops,
+                  a.lanes > 1 ? fmt::format("({}){}", type, r.text)
+                              : fmt::format("__builtin_bit_cast({}, {})", type, r.text));
+}
+
+Reg neg(Expression& e, const Op& op, const Coords& at) {
+  const Reg a = operand(e, op, 0, at);
+  if (is_float(a.dtype)) return e.combine("-$0", a.dtype, {a});
+  return e.call("sub", a.dtype, {e.literal(a.dtype, Number{}), a});
+}
+
+Reg abs(Expression& e, const Op& op, const Coords& at) {
+  const Reg a = operand(e, op, 0, at);
+  if (is_float(a.dtype)) return e.call("fabs", a.dtype, {a});
+  if (is_signed_int(a.dtype)) return e.call("magnitude", a.dtype, {a});
+  return a;
+}
+
+Reg not_(Expression& e, const Op& op, const Coords& at) {
+  const Reg a = operand(e, op, 0, at);
+  if (a.text == "true" || a.text == "false") {
+    return e.literal(b1, Number{true, a.text == "false", 0});
+  }
+  if (a.dtype == b1 && a.lanes == 1) return e.combine("!$0", b1, {a});
+  const std::string type =
+      e.context().prelude.type(a.dtype == b1 ? signed_of_bytes(a.mask_bytes) : a.dtype, a.lanes);
+  return e.combine(fmt::format("({})~$0", type), a.dtype, {a});
+}
+
+/// Functions of one operand: names in the prelude; f64 has its own where `by_width`.
+template <Opcode code>
+Reg function(Expression& e, const Op& op, const Coords& at) {
+  const Reg a = operand(e, op, 0, at);
+  const bool rounds_itself = code == Opcode::floor || code == Opcode::ceil || code == Opcode::round;
+  std::string name = info(code).name;
+  if (a.dtype == f64 && !rounds_itself) name += "_f64";
+  return e.rounded(e.call(name, a.dtype, {a}));
+}
+
+Reg rsqrt(Expression& e, const Op& op, const Coords& at) {
+  const Reg a = operand(e, op, 0, at);
+  const bool wide = a.dtype == f64;
+  Reg root = a;
+  root.dtype = register_type(a.dtype);
+  root = e.call(wide ? "sqrt_f64" : "sqrt", root.dtype, {root});
+  return e.rounded(e.combine(wide ? "1.0 / $0" : "1.0f / $0", a.dtype, {root}));
+}
+
+/// a op b for floats by the operator, for integers by a function that wraps.
+template <Opcode code>
+Reg arithmetic(Expression& e, const Op& op, const Coords& at) {
+  return combine_pair(e, code, operand(e, op, 0, at), operand(e, op, 1, at));
+}
+
+template <Opcode code>
+Reg compare(Expression& e, const Op& op, const Coords& at) {
+  const DType t = type_of(e, op.in[0]).dtype;
+  if (is_int(t)) {
+    const std::optional<Expr> a = as_index(e, op.in[0], at), b = as_index(e, op.in[1], at);
+    if (a && b) {
+      if (code == Opcode::lt) return e.positive(simplify(*b - *a, e.context().facts));
+      if (code == Opcode::le) return e.positive(simplify(*b - *a + 1, e.context().facts));
+    }
+  }
+  Reg a = operand(e, op, 0, at), b = operand(e, op, 1, at);
+  const char* sign = code == Opcode::eq   ? "=="
+                     : code == Opcode::ne ? "!="
+                     : code == Opcode::lt ? "<"
+                                          : "<=";
+  if (t == b1 && std::max(a.lanes, b.lanes) > 1) {
+    const int wide = std::max(a.mask_bytes, b.mask_bytes);
+    a = e.mask_of(a, wide);
+    b = e.mask_of(b, wide);
+    // Lanes are 0 and -1, so "less" is the reverse.
+    if (code == Opcode::lt) return e.combine("$0 > $1", b1, {a, b});
+    if (code == Opcode::le) return e.combine("$0 >= $1", b1, {a, b});
+  }
+  return e.combine(fmt::format("$0 {} $1", sign), b1, {a, b});
+}
+
+Reg where(Expression& e, const Op& op, const Coords& at) {
+  const Reg mask = operand(e, op, 0, at);
+  if (mask.text == "true") return operand(e, op, 1, at);
+  if (mask.text == "false") return operand(e, op, 2, at);
+  return select(e, mask, operand(e, op, 1, at), operand(e, op, 2, at));
+}
+
+Reg reshape(Expression& e, const Op& op, const Coords& at) {
+  const Extents& from = type_of(e, op.in[0]).shape;
+  const Extents& to = type_of(e, op.out[0]).shape;
+  Expr flat = 0;
+  for (size_t k = 0; k < to.size(); ++k) flat = flat * to[k] + at[k];
+  Coords source(from.size());
+  int64_t below = 1;
+  for (size_t k = from.size(); k-- > 0;) {
+    source[k] = simplify(mod(floordiv(flat, below), from[k]), e.context().facts);
+    below *= from[k];
+  }
+  return e.value(op.in[0], source);
+}
+
+Reg transpose(Expression& e, const Op& op, const Coords& at) {
+  const std::vector<int>& perm = op.as<PermAttr>().perm;
+  Coords source(at.size());
+  for (size_t k = 0; k < perm.size(); ++k) source[perm[k]] = at[k];
+  return e.value(op.in[0], source);
+}
+
+Reg same_coordinates(Expression& e, const Op& op, const Coords& at) {
+  return e.value(op.in[0], at);
+}
+
+}  // namespace
+
+Reg select(Expression& e, const Reg& mask, Reg a, Reg b) {
+  const int lanes = std::max({mask.lanes, a.lanes, b.lanes});
+  const DType t = a.dtype;
+  if (mask.lanes == 1 && lanes > 1) {
+    a = e.widen(a);
+    b = e.widen(b);
+    if (t == b1) b = e.mask_of(b, a.mask_bytes);
+    return e.define(t, lanes, mask.loops | a.loops | b.loops,
+                    fmt::format("{} ? {} : {}", mask.text, a.text, b.text), a.mask_bytes);
+  }
+  if (lanes == 1) return e.combine("$0 ? $1 : $2", t, {mask, a, b});
+  const int wide = t == b1 ? std::max({mask.mask_bytes, a.mask_bytes, b.mask_bytes})
+                           : static_cast<int>(bytes(register_type(t)));
+  const Reg m = e.mask_of(mask, wide);
+  if (t == b1) {
+    a = e.mask_of(a, wide);
+    b = e.mask_of(b, wide);
+  }
+  return e.combine("$0 ? $1 : $2", t, {m, a, b});
+}
+
+namespace {
+
+/// How two elements combine: a pattern, or the name of a function, per class of types; null where
+/// the ir has no such op. `mask` is for lanes of b1, `flag` for one.
+struct PairRule {
+  Opcode code;
+  const char *real, *signed_int, *unsigned_int, *mask, *flag;
+};
+
+const PairRule kPairs[] = {
+    {Opcode::add, "$0 + $1", "add", "add", nullptr, nullptr},
+    {Opcode::sub, "$0 - $1", "sub", "sub", nullptr, nullptr},
+    {Opcode::mul, "$0 * $1", "mul", "mul", nullptr, nullptr},
+    {Opcode::div, "$0 / $1", "div_signed", "div_unsigned", nullptr, nullptr},
+    {Opcode::rem, nullptr, "rem_signed", "rem_unsigned", nullptr, nullptr},
+    {Opcode::min, "min", "lesser", "lesser", "$0 & $1", "$0 && $1"},
+    {Opcode::max, "max", "greater", "greater", "$0 | $1", "$0 || $1"},
+    {Opcode::min_num, "min_num", "lesser", "lesser", "$0 & $1", "$0 && $1"},
+    {Opcode::max_num, "max_num", "greater", "greater", "$0 | $1", "$0 || $1"},
+    {Opcode::and_, nullptr, "$0 & $1", "$0 & $1", "$0 & $1", "$0 && $1"},
+    {Opcode::or_, nullptr, "$0 | $1", "$0 | $1", "$0 | $1", "$0 || $1"},
+    {Opcode::xor_, nullptr, "$0 ^ $1", "$0 ^ $1", "$0 ^ $1", "$0 != $1"},
+    {Opcode::shl, nullptr, "shl", "shl", nullptr, nullptr},
+    {Opcode::shr, nullptr, "shr_signed", "shr_unsigned", nullptr, nullptr},
+};
+
+const std::pair<Opcode, EmitElement> kExpressions[] = {
+    {Opcode::full, full},
+    {Opcode::iota, iota},
+    {Opcode::index, index},
+    {Opcode::load, load},
+    {Opcode::cast, cast_element},
+    {Opcode::bitcast, bitcast},
+    {Opcode::neg, neg},
+    {Opcode::abs, abs},
+    {Opcode::not_, not_},
+    {Opcode::sqrt, function<Opcode::sqrt>},
+    {Opcode::rsqrt, rsqrt},
+    {Opcode::exp, function<Opcode::exp>},
+    {Opcode::exp2, function<Opcode::exp2>},
+    {Opcode::log, function<Opcode::log>},
+    {Opcode::tanh, function<Opcode::tanh>},
+    {Opcode::erf, function<Opcode::erf>},
+    {Opcode::floor, function<Opcode::floor>},
+    {Opcode::ceil, function<Opcode::ceil>},
+    {Opcode::round, function<Opcode::round>},
+    {Opcode::add, arithmetic<Opcode::add>},
+    {Opcode::sub, arithmetic<Opcode::sub>},
+    {Opcode::mul, arithmetic<Opcode::mul>},
+    {Opcode::div, arithmetic<Opcode::div>},
+    {Opcode::rem, arithmetic<Opcode::rem>},
+    {Opcode::min, arithmetic<Opcode::min>},
+    {Opcode::max, arithmetic<Opcode::max>},
+    {Opcode::min_num, arithmetic<Opcode::min_num>},
+    {Opcode::max_num, arithmetic<Opcode::max_num>},
+    {Opcode::and_, arithmetic<Opcode::and_>},
+    {Opcode::or_, arithmetic<Opcode::or_>},
+    {Opcode::xor_, arithmetic<Opcode::xor_>},
+    {Opcode::shl, arithmetic<Opcode::shl>},
+    {Opcode::shr, arithmetic<Opcode::shr>},
+    {Opcode::eq, compare<Opcode::eq>},
+    {Opcode::ne, compare<Opcode::ne>},
+    {Opcode::lt, compare<Opcode::lt>},
+    {Opcode::le, compare<Opcode::le>},
+    {Opcode::where, where},
+    {Opcode::reshape, reshape},
+    {Opcode::transpose, transpose},
+    {Opcode::broadcast, same_coordinates},
+};
+
+}  // namespace
+
+Reg combine_pair(Expression& e, Opcode code, Reg a, Reg b) {
+  const DType t = a.dtype;
+  const bool lanes = std::max(a.lanes, b.lanes) > 1;
+  if (t == b1 && lanes) {
+    const int wide = std::max(a.mask_bytes, b.mask_bytes);
+    a = e.mask_of(a, wide);
+    b = e.mask_of(b, wide);
+  }
+  for (const PairRule& r : kPairs) {
+    if (r.code != code) continue;
+    const char* how = t == b1            ? (lanes ? r.mask : r.flag)
+                      : is_float(t)      ? r.real
+                      : is_signed_int(t) ? r.signed_int
+                                         : r.unsigned_int;
+    if (!how) break;
+    const Reg x = how[0] == '$' ? e.combine(how, t, {a, b}) : e.call(how, t, {a, b});
+    const bool exact = !is_float(t) || how[0] != '$';
+    return exact ? x : e.rounded(x);
+  }
+  throw InternalError(
+      fmt::format("'{}' does not combine two elements of {}", info(code).name, name(t)));
+}
+
+bool is_expression(Opcode code) {
+  return std::any_of(std::begin(kExpressions), std::end(kExpressions),
+                     [&](const auto& entry) { return entry.first == code; });
+}
+
+EmitElement expression_of(const Op& op) {
+  for (const auto& [code, emit] : kExpressions) {
+    if (code == op.code) return emit;
+  }
+  throw InternalError(fmt::format("'{}' is not an expression of elements", info(op.code).name));
+}
+
+std::optional<Expr> as_index(Expression& e, ValueId v, const Coords& at) {
+  Context& c = e.context();
+  const Op* op = c.def[v];
+  if (!op || e.bindings().count(v)) return std::nullopt;
+  const Type& type = c.program.type(v);
+  Coords coords = at;
+  for (size_t k = 0; k < coords.size(); ++k) {
+    if (type.shape[k] == 1) coords[k] = 0;
+  }
+  std::optional<Expr> r;
+  const auto both = [&](auto&& f) {
+    const std::optional<Expr> a = as_index(e, op->in[0], coords),
+                              b = as_index(e, op->in[1], coords);
+    if (a && b) r = f(*a, *b);
+  };
+  if (op->code == Opcode::iota) r = coords[op->as<AxisAttr>().axis];
+  if (op->code == Opcode::index) r = op->as<IndexAttr>().value;
+  if (op->code == Opcode::full && op->as<FullAttr>().value.integral) r = op->as<FullAttr>().value.i;
+  if (op->code == Opcode::broadcast) r = as_index(e, op->in[0], coords);
+  if (op->code == Opcode::cast && is_int(c.program.type(op->in[0]).dtype)) {
+    r = as_index(e, op->in[0], coords);
+  }
+  if (op->code == Opcode::add) both([](const Expr& a, const Expr& b) { return a + b; });
+  if (op->code == Opcode::sub) both([](const Expr& a, const Expr& b) { return a - b; });
+  if (op->code == Opcode::mul) both([](const Expr& a, const Expr& b) { return a * b; });
+  if (!r || !is_int(type.dtype)) return std::nullopt;
+  *r = simplify(*r, c.facts);
+  const Interval range = bounds(*r, c.facts);
+  const int64_t least = static_cast<int64_t>(lowest(type.dtype));
+  const bool wide = bytes(type.dtype) == 8;
+  if (range.lo == Interval::kMin || range.hi == Interval::kMax) return std::nullopt;
+  if (range.lo < least || (!wide && range.hi > static_cast<int64_t>(largest(type.dtype)))) {
+    return std::nullopt;
+  }
+  return r;
+}
+
+}  // namespace tw::cpu

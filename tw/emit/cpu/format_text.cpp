@@ -1,0 +1,240 @@
+#include <cmath>
+#include <fmt/format.h>
+
+#include "tw/emit/cpu/prelude.h"
+#include "tw/emit/cpu/writer.h"
+
+namespace tw::cpu {
+namespace {
+
+// Text that is right for one lane and for several: $(extend) and $(shrink) differ.
+PreludeFunction both(const std::string& name, const std::string& uses, const std::string& pattern,
+                     const Fill& scalar, const Fill& vector) {
+  return {name, uses, fill(pattern, scalar), fill(pattern, vector)};
+}
+
+// Patterns are filled twice: here, and per instance in prelude.cpp; these words pass through.
+Fill passed_through(Fill own) {
+  for (const char* w : {"V", "E", "I", "U", "B", "Q", "L", "D", "N", "H"}) {
+    own.emplace_back(w, std::string("$") + w);
+  }
+  return own;
+}
+
+PreludeFunction both(const std::string& name, const std::string& uses, const std::string& pattern) {
+  return both(name, uses, pattern,
+              passed_through({{"extend", "($U)b"}, {"shrink", "($B)r"}, {"one", "1"}}),
+              passed_through({{"extend", "__builtin_convertvector(b, $U)"},
+                              {"shrink", "__builtin_convertvector(r, $B)"},
+                              {"one", "1"}}));
+}
+
+// 16-bit and 8-bit formats as f32 bits moved by the distance of their exponents. The product with a
+// power of two is exact and gives subnormals their value.
+const char* const kUnpackBf16 =
+    "TW_INLINE $V tw_unpack_bf16($Q b) { return tw_real(($I)($extend << 16)); }";
+const char* const kUnpackF16 = R"(TW_INLINE $V tw_unpack_f16($Q b) {
+  const $U h = $extend, m = (h & 0x7fff) << 13;
+  const $V finite = tw_real(($I)m) * 0x1p112f, special = tw_real(($I)(m | 0x7f800000));
+  const $V r = m < 0xf800000 ? finite : special;
+  return tw_real(tw_bits(r) | ($I)((h & 0x8000) << 16));
+})";
+const char* const kUnpackE5m2 = R"(TW_INLINE $V tw_unpack_e5m2($Q b) {
+  const $U h = $extend << 8, m = (h & 0x7fff) << 13;
+  const $V finite = tw_real(($I)m) * 0x1p112f, special = tw_real(($I)(m | 0x7f800000));
+  const $V r = m < 0xf800000 ? finite : special;
+  return tw_real(tw_bits(r) | ($I)((h & 0x8000) << 16));
+})";
+const char* const kUnpackE4m3 = R"(TW_INLINE $V tw_unpack_e4m3($Q b) {
+  const $U h = $extend, m = (h & 0x7f) << 20;
+  const $V finite = tw_real(($I)m) * 0x1p120f, none = tw_real(($I)(m | 0x7f800000));
+  const $V r = m < 0x7f00000 ? finite : none;
+  return tw_real(tw_bits(r) | ($I)((h & 0x80) << 24));
+})";
+
+// Of values that the format holds: see the round functions.
+const char* const kPackBf16 = R"(TW_INLINE $Q tw_pack_bf16($V x) {
+  const $U r = ($U)tw_bits(x) >> 16;
+  return $shrink;
+})";
+const char* const kPackF16 = R"(TW_INLINE $Q tw_pack_f16($V x) {
+  const $U u = ($U)tw_bits(x), a = u & 0x7fffffff;
+  const $U finite = ($U)tw_bits(tw_real(($I)a) * 0x1p-112f) >> 13;
+  const $U special = 0x7c00 | (a >> 13 & 0x3ff);
+  const $U r = (a < 0x7f800000 ? finite : special) | (u >> 16 & 0x8000);
+  return $shrink;
+})";
+const char* const kPackE5m2 = R"(TW_INLINE $Q tw_pack_e5m2($V x) {
+  const $U u = ($U)tw_bits(x), a = u & 0x7fffffff;
+  const $U finite = ($U)tw_bits(tw_real(($I)a) * 0x1p-112f) >> 21;
+  const $U special = 0x7c | (a >> 21 & 3);
+  const $U r = (a < 0x7f800000 ? finite : special) | (u >> 24 & 0x80);
+  return $shrink;
+})";
+const char* const kPackE4m3 = R"(TW_INLINE $Q tw_pack_e4m3($V x) {
+  const $U u = ($U)tw_bits(x), a = u & 0x7fffffff;
+  const $U finite = ($U)tw_bits(tw_real(($I)a) * 0x1p-120f) >> 20;
+  const $U none = ($U){} + 0x7f;
+  const $U r = (a < 0x7f800000 ? finite : none) | (u >> 24 & 0x80);
+  return $shrink;
+})";
+
+// To the nearest value of the format, ties to even, as f32. Adding half a unit to the bits carries
+// into the exponent as it should; below the smallest normal number a large addend aligns the unit.
+const char* const kRoundBf16 = R"(TW_INLINE $V tw_round_bf16($V x) {
+  const $U u = ($U)tw_bits(x);
+  const $U nearest = (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000, none = (u | 0x400000) & 0xffff0000;
+  return tw_real(($I)(x == x ? nearest : none));
+})";
+const char* const kRoundSmall = R"(TW_INLINE $V tw_round_$name($V x) {
+  const $U u = ($U)tw_bits(x), m = u & 0x7fffffff;
+  const $V a = tw_real(($I)m);
+  const $V normal = tw_real(($I)((m + $half + (m >> $drop & 1)) & $mask));
+  const $V subnormal = (a + $align) - $align;
+  const $V past = $V{} + $past, none = tw_real(($I)((m | 0x400000) & $mask));
+  $V r = a < $smallest ? subnormal : normal;
+  r = r > $largest ? $over : r;
+  r = x == x ? r : none;
+  return tw_real(tw_bits(r) | ($I)(u & 0x80000000));
+})";
+
+PreludeFunction round_small(DType t, const char* past) {
+  const DTypeInfo& d = info(t);
+  const int drop = 23 - d.mantissa_bits, bias = (1 << (d.exponent_bits - 1)) - 1;
+  const double smallest = std::ldexp(1.0, 1 - bias);
+  const Fill own{{"name", d.name},
+                 {"drop", std::to_string(drop)},
+                 {"half", fmt::format("{:#x}", (1u << (drop - 1)) - 1)},
+                 {"mask", fmt::format("{:#x}", ~((1u << drop) - 1))},
+                 {"align", fmt::format("{:a}f", smallest * std::ldexp(1.0, drop))},
+                 {"smallest", fmt::format("{:a}f", smallest)},
+                 {"largest", fmt::format("{:.1f}f", largest(t))},
+                 {"past", past},
+                 {"over", "past"}};
+  return {std::string("round_") + d.name, "bits:f32 real:f32",
+          fill(kRoundSmall, passed_through(own)), ""};
+}
+
+// Any rounding, from f64: m fraction bits, e the exponent of the smallest normal number.
+const char* const kRoundTo =
+    R"(// the nearest (0), toward zero (1), up (2) or stochastic (3) neighbour in a float format
+static inline f64 tw_round_to(f64 x, int m, int e, f64 largest, f64 past, int mode, bool saturate,
+                              u32 random) {
+  const u64 bits = __builtin_bit_cast(u64, x);
+  const u64 magnitude = bits & 0x7fffffffffffffff;
+  if (magnitude > 0x7ff0000000000000) return x;
+  const bool negative = bits >> 63;
+  f64 r = __builtin_bit_cast(f64, magnitude);
+  if (magnitude < 0x7ff0000000000000 && magnitude != 0) {
+    const int own = (int)(magnitude >> 52) - 1023;
+    const int unit = (own < e ? e : own) - m;
+    const f64 scale = __builtin_bit_cast(f64, (u64)(unit + 1023) << 52);
+    const f64 s = r / scale;
+    const f64 whole = (f64)(i64)s, part = s - whole;
+    const bool odd = (i64)s & 1;
+    const bool up = mode == 0   ? part > 0.5 || (part == 0.5 && odd)
+                    : mode == 1 ? false
+                    : mode == 2 ? part > 0 && !negative
+                                : (u64)(part * 0x1p32) + random > 0xffffffffu;
+    r = (whole + (up ? 1.0 : 0.0)) * scale;
+    if (r > largest) r = mode == 1 || (mode == 2 && negative) ? largest : past;
+  } else if (magnitude != 0) {
+    r = past;
+  }
+  if (saturate && !(r <= largest)) r = largest;
+  return negative ? -r : r;
+})";
+
+const char* const kPhilox = R"(// word 0 of Philox 4x32-10
+static inline u32 tw_philox(u64 key, u64 counter) {
+  u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = (u32)(key >> 32), c3 = 0;
+  u32 k0 = (u32)key, k1 = 0;
+  for (int round = 0; round < 10; ++round) {
+    const u64 p = (u64)c0 * 0xD2511F53u, q = (u64)c2 * 0xCD9E8D57u;
+    c0 = (u32)(q >> 32) ^ c1 ^ k0;
+    c1 = (u32)q;
+    c2 = (u32)(p >> 32) ^ c3 ^ k1;
+    c3 = (u32)p;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return c0;
+})";
+
+/// Float to integer: toward zero, saturating, NaN gives 0. From f32 or f64 ($V).
+PreludeFunction to_integer(DType to) {
+  const int bits = static_cast<int>(bytes(to)) * 8;
+  const bool is_signed = is_signed_int(to);
+  const double past = std::ldexp(1.0, bits - (is_signed ? 1 : 0));
+  const std::string n = name(to);
+  const std::string low = !is_signed   ? "0"
+                          : bits == 64 ? "-0x7fffffffffffffff - 1"
+                                       : fmt::format("{:.0f}", lowest(to));
+  const std::string high = bits == 64 ? (is_signed ? "0x7fffffffffffffff" : "0xffffffffffffffff")
+                                      : fmt::format("{:.0f}u", largest(to));
+  const std::string scalar = fmt::format(
+      "TW_INLINE {0} tw_to_{0}($V x) {{\n"
+      "  return !(x > {1}) ? (x <= {1} ? ({0})({2}) : 0) : x >= {3:.1f} ? ({0}){4} : ({0})x;\n}}",
+      n, is_signed ? fmt::format("{:.1f}", -past) : "-1.0", low, past, high);
+  const std::string vector = fmt::format(
+      "TW_INLINE {0}x$L tw_to_{0}($V x) {{\n  {0}x$L r;\n"
+      "  for (int l = 0; l < $L; ++l) r[l] = tw_to_{0}(x[l]);\n  return r;\n}}",
+      n);
+  return {"to_" + n, "to_" + n + "/1", scalar, vector};
+}
+
+// f32 to i32 lanes without a branch: the clamp leaves only values that convert exactly as asked.
+const char* const kToI32 = R"(TW_INLINE $I tw_to_i32($V x) {
+  const $V low = $V{} - 0x1p31f, high = $V{} + 0x1.fffffep30f;
+  $V c = x < low ? low : x;
+  c = c > high ? high : c;
+  const $I most = $I{} + 0x7fffffff;
+  const $I r = __builtin_convertvector(x == x ? c : $V{}, $I);
+  return x >= 0x1p31f ? most : r;
+})";
+
+}  // namespace
+
+std::vector<PreludeFunction> format_functions() {
+  std::vector<PreludeFunction> out;
+  for (const DType t : {i8, i16, i32, i64, u8, u16, u32, u64, f32, f64}) {
+    const std::string n = name(t);
+    out.push_back({"unpack_" + n, "", "TW_INLINE $V tw_unpack_" + n + "($Q b) { return b; }", ""});
+    out.push_back({"pack_" + n, "", "TW_INLINE $Q tw_pack_" + n + "($V x) { return x; }", ""});
+    if (is_int(t)) out.push_back(to_integer(t));
+  }
+  out.push_back(
+      {"unpack_b1", "", "TW_INLINE $E tw_unpack_b1($Q b) { return b != 0; }",
+       "TW_INLINE $V tw_unpack_b1($Q b) { return __builtin_convertvector(b, $V) != 0; }"});
+  out.push_back({"pack_b1", "", "TW_INLINE $Q tw_pack_b1($E x) { return x; }",
+                 "TW_INLINE $Q tw_pack_b1($V x) { return __builtin_convertvector(x, $Q) & 1; }"});
+  const std::string as_f32 = "bits:f32 real:f32";
+  out.push_back(both("unpack_bf16", as_f32, kUnpackBf16));
+  out.push_back(both("unpack_f16", as_f32, kUnpackF16));
+  out.push_back(both("unpack_e5m2", as_f32, kUnpackE5m2));
+  out.push_back(both("unpack_e4m3", as_f32, kUnpackE4m3));
+  out.push_back(both("pack_bf16", as_f32, kPackBf16));
+  out.push_back(both("pack_f16", as_f32, kPackF16));
+  out.push_back(both("pack_e5m2", as_f32, kPackE5m2));
+  out.push_back(both("pack_e4m3", as_f32, kPackE4m3));
+  out.push_back({"round_bf16", as_f32, kRoundBf16, ""});
+  out.push_back(round_small(f16, "__builtin_inff()"));
+  out.push_back(round_small(e5m2, "__builtin_inff()"));
+  out.push_back(round_small(e4m3, "__builtin_nanf(\"\")"));
+  // Round to odd: what is rounded again to a shorter format then rounds as if once.
+  out.push_back({"sticky_signed", "sticky_unsigned:u64",
+                 "TW_INLINE f64 tw_sticky(i64 x) {\n"
+                 "  return x < 0 ? -tw_sticky(0 - (u64)x) : tw_sticky((u64)x);\n}",
+                 ""});
+  out.push_back({"sticky_unsigned", "",
+                 "TW_INLINE f64 tw_sticky(u64 x) {\n"
+                 "  if (x >> 53) x = (x & ~0x7fful) | ((u64)((x & 0x7ff) != 0) << 11);\n"
+                 "  return (f64)x;\n}",
+                 ""});
+  out.push_back({"philox", "", kPhilox, kPhilox});
+  out.push_back({"round_to", "", kRoundTo, kRoundTo});
+  out.push_back({"to_i32_lanes", "", "", kToI32});
+  return out;
+}
+
+}  // namespace tw::cpu

@@ -1,0 +1,331 @@
+#include <algorithm>
+#include <bit>
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/emit/cpu/expression.h"
+
+namespace tw::cpu {
+namespace {
+
+std::string stored_type(Context& c, DType t) {
+  if (t == b1) return c.prelude.type(u8);
+  return c.prelude.type(register_type(t) == t ? t : unsigned_of_bytes(bytes(t)));
+}
+
+/// An element of the tensor's type as it lies in memory.
+std::string stored_literal(Expression& e, DType t, const Number& n) {
+  if (t == b1) return n.as_double() != 0 ? "(u8)1" : "(u8)0";
+  if (register_type(t) != t) {
+    return fmt::format("({}){:#x}", stored_type(e.context(), t), encode(t, n.as_double()));
+  }
+  return e.literal(t, n).text;
+}
+
+Expr without(const Expr& e, Symbol s) {
+  return substitute(e, [&](Symbol other) -> std::optional<Expr> {
+    return other == s ? std::optional<Expr>(0) : std::nullopt;
+  });
+}
+
+std::string condition(const Context& c, const Bound& b) {
+  std::string text;
+  if (b.low) text = fmt::format("{} >= 0", c.text(b.at));
+  if (b.high) {
+    text += fmt::format("{}{} < {}", b.low ? " && " : "", c.text(b.at), c.text(b.dim));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Bound> open_bounds(const Context& c, int param, const Coords& at) {
+  std::vector<Bound> open;
+  const Param& p = c.program.params[param];
+  for (size_t axis = 0; axis < at.size(); ++axis) {
+    Bound b{at[axis], p.dims[axis]};
+    b.low = !prove_le(0, b.at, c.facts);
+    b.high = !prove_le(b.at + 1, b.dim, c.facts);
+    if (b.low || b.high) open.push_back(b);
+  }
+  return open;
+}
+
+Expression::Address Expression::address_of(const std::string& base, const std::string& pointer_type,
+                                           const std::vector<Term>& terms) {
+  struct Part {
+    uint32_t loops;
+    std::string text;
+  };
+  std::vector<Part> parts;
+  Address a;
+  int64_t step = 0;
+  bool numeric = true, regular = true;
+  for (const Term& t : terms) {
+    Expr rest = t.coordinate;
+    const auto scaled = [&](const std::string& x) {
+      return t.stride.empty() ? x : fmt::format("({}) * {}", x, t.stride);
+    };
+    for (size_t k = 0; k < loops_.size(); ++k) {
+      const std::optional<int64_t> s = slope(rest, loops_[k], c_.facts);
+      if (static_cast<int>(k) == lane_loop_) {
+        regular = regular && s.has_value();
+        if (s && *s != 0) {
+          numeric = numeric && t.stride.empty();
+          step += *s;
+          if (!a.step_text.empty()) a.step_text += " + ";
+          a.step_text +=
+              t.stride.empty() ? std::to_string(*s) : fmt::format("{} * {}", *s, t.stride);
+        }
+      }
+      if (!s || *s == 0) continue;
+      const Expr part = simplify(Expr::symbol(loops_[k].kind, loops_[k].id) * *s, c_.facts);
+      parts.push_back({1u << k, scaled(c_.text(part))});
+      rest = simplify(without(rest, loops_[k]), c_.facts);
+    }
+    if (rest == Expr(0)) continue;
+    parts.push_back({loops_of(rest), scaled(c_.text(rest))});
+  }
+  if (!regular) a.step_text.clear();
+  if (regular && numeric) a.step = step;
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
+    return std::bit_width(x.loops) < std::bit_width(y.loops);
+  });
+  a.pointer = base;
+  for (size_t i = 0; i < parts.size();) {
+    std::string sum = a.pointer;
+    const int depth = depth_of(parts[i].loops);
+    for (; i < parts.size() && depth_of(parts[i].loops) == depth; ++i) {
+      sum += " + " + parts[i].text;
+      a.loops |= parts[i].loops;
+    }
+    a.pointer = i < parts.size() ? define_text(pointer_type + "* const", a.loops, sum, "p") : sum;
+  }
+  return a;
+}
+
+Expression::Address Expression::address(int param, const Coords& at) {
+  const ParamFacts& facts = c_.specialisation.params[param];
+  const Param& p = c_.program.params[param];
+  std::vector<Term> terms;
+  for (size_t axis = 0; axis < at.size(); ++axis) {
+    if (facts.zero_stride >> axis & 1) continue;
+    const bool unit = static_cast<int>(axis) == facts.unit_axis;
+    terms.push_back({at[axis], unit ? "" : fmt::format("{}_s{}", p.name, axis)});
+  }
+  const std::string constant = p.kind == ParamKind::in ? "const " : "";
+  return address_of(p.name, constant + stored_type(c_, p.dtype), terms);
+}
+
+Expression::Address Expression::address(const Storage& s, const Coords& at) {
+  Expr flat = 0;
+  for (size_t axis = 0; axis < at.size(); ++axis) flat = flat * s.type.shape[axis] + at[axis];
+  flat = simplify(flat, c_.facts);
+  const DType reg = s.type.dtype == b1 ? u8 : register_type(s.type.dtype);
+  return address_of(s.name, c_.prelude.type(reg), {{flat, ""}});
+}
+
+Reg Expression::load_stored(const Storage& s, const Coords& at) {
+  if (s.variable()) return Reg{s.name, s.type.dtype, 1, 0, 0};
+  if (survey) survey->push_back({-1, at, &s});
+  const Address a = address(s, at);
+  const DType t = s.type.dtype;
+  const DType reg = t == b1 ? b1 : register_type(t);
+  uint32_t loops = 0;
+  for (const Expr& e : at) loops |= loops_of(e);
+  const auto call = [&](const char* f, int lanes, const std::string& more) {
+    return define(t, lanes, loops,
+                  fmt::format("{}({}{})", c_.prelude.use(f, reg, lanes), a.pointer, more), 4);
+  };
+  if (!in_lanes(loops)) return call("load", 1, "");
+  if (a.step == 1) return call("load", lanes_, "");
+  if (!a.regular()) return load_by_lane(-1, at, {}, &s);
+  return call("gather", lanes_, ", " + a.step_text);
+}
+
+Reg Expression::load(int param, const Coords& at, const Number& pad) {
+  if (survey) survey->push_back({param, at, nullptr});
+  uint32_t loops = 0;
+  for (const Expr& e : at) loops |= loops_of(e);
+  const std::vector<Bound> open = open_bounds(c_, param, at);
+  if (assume_ == Assume::outside) {
+    for (const Bound& b : open) {
+      if (is_outside(b)) return literal(c_.program.params[param].dtype, pad);
+    }
+  }
+  if (!in_lanes(loops)) return load_scalar(param, at, pad, open);
+  if (!address(param, at).regular()) return load_by_lane(param, at, pad, nullptr);
+  if (open.empty() || assume_ == Assume::outside) return load_inside(param, at);
+  if (assume_ == Assume::nothing) return load_part(param, at, pad, open);
+  std::vector<std::string> guards;
+  for (const Bound& b : open) {
+    if (!take_for_granted(b, guards)) return load_by_lane(param, at, pad, nullptr);
+  }
+  for (const std::string& g : guards) {
+    if (std::find(guards_.begin(), guards_.end(), g) == guards_.end()) guards_.push_back(g);
+  }
+  guard_sets_.insert(guards);
+  return load_inside(param, at);
+}
+
+bool Expression::is_outside(const Bound& b) const {
+  const Symbol s = loops_[outside_.loop];
+  if (slope(b.at, s, c_.facts) != 1) return false;
+  return simplify(b.dim - without(b.at, s), c_.facts) == outside_.hi;
+}
+
+bool Expression::take_for_granted(const Bound& b, std::vector<std::string>& guards) {
+  const uint32_t loops = loops_of(b.at) & limited_;
+  if (loops == 0) {
+    guards.push_back(condition(c_, b));
+    return true;
+  }
+  if (std::popcount(loops) != 1) return false;
+  const int loop = std::countr_zero(loops);
+  if (slope(b.at, loops_[loop], c_.facts) != 1) return false;
+  const Expr rest = without(b.at, loops_[loop]);
+  add_limit(
+      {loop, b.low ? simplify(0 - rest, c_.facts) : Expr(0), simplify(b.dim - rest, c_.facts)});
+  return true;
+}
+
+void Expression::add_limit(const Limit& l) {
+  if (std::find(limits_.begin(), limits_.end(), l) == limits_.end()) limits_.push_back(l);
+}
+
+Reg Expression::load_scalar(int param, const Coords& at, const Number& pad,
+                            const std::vector<Bound>& open) {
+  const DType t = c_.program.params[param].dtype;
+  const Address a = address(param, at);
+  uint32_t loops = a.loops;
+  for (const Expr& e : at) loops |= loops_of(e);
+  const std::string read = fmt::format("{}({})", c_.prelude.use("load", t, 1), a.pointer);
+  std::string text;
+  for (const Bound& b : open) text += (text.empty() ? "" : " && ") + condition(c_, b);
+  if (text.empty()) return define(t, 1, loops, read);
+  return define(t, 1, loops, fmt::format("{} ? {} : {}", text, read, literal(t, pad).text));
+}
+
+Reg Expression::load_inside(int param, const Coords& at) {
+  const DType t = c_.program.params[param].dtype;
+  const Address a = address(param, at);
+  uint32_t loops = 0;
+  for (const Expr& e : at) loops |= loops_of(e);
+  if (a.step == 1) {
+    return define(t, lanes_, loops,
+                  fmt::format("{}({})", c_.prelude.use("load", t, lanes_), a.pointer), 4);
+  }
+  if (a.step == 0) {
+    return define(t, 1, loops & ~(1u << lane_loop_),
+                  fmt::format("{}({})", c_.prelude.use("load", t, 1), a.pointer));
+  }
+  return define(
+      t, lanes_, loops,
+      fmt::format("{}({}, {})", c_.prelude.use("gather", t, lanes_), a.pointer, a.step_text), 4);
+}
+
+Reg Expression::load_part(int param, const Coords& at, const Number& pad,
+                          const std::vector<Bound>& open) {
+  const DType t = c_.program.params[param].dtype;
+  const Address a = address(param, at);
+  std::string first = "0", last = active_.empty() ? std::to_string(lanes_) : active_, guard;
+  uint32_t loops = 1u << lane_loop_;
+  for (const Expr& e : at) loops |= loops_of(e);
+  for (const Bound& b : open) {
+    const std::optional<int64_t> s = slope(b.at, loops_[lane_loop_], c_.facts);
+    if (s == 0) {
+      guard += (guard.empty() ? "" : " && ") + condition(c_, b);
+    } else if (s == 1) {
+      if (b.low) first = fmt::format("max({}, -({}))", first, c_.text(b.at));
+      if (b.high) last = fmt::format("min({}, {} - ({}))", last, c_.text(b.dim), c_.text(b.at));
+    } else {
+      return load_by_lane(param, at, pad, nullptr);
+    }
+  }
+  if (!guard.empty()) last = fmt::format("({} ? {} : 0)", guard, last);
+  const std::string stride = a.step == 1 ? "" : ", " + (a.step_text.empty() ? "0" : a.step_text);
+  const std::string f = c_.prelude.use(a.step == 1 ? "load_part" : "gather_part", t, lanes_);
+  return define(t, lanes_, loops,
+                fmt::format("{}({}{}, {}, {}, {})", f, a.pointer, stride, first, last,
+                            stored_literal(*this, t, pad)),
+                4);
+}
+
+Reg Expression::load_by_lane(int param, const Coords& at, const Number& pad,
+                             const Storage* stored) {
+  const DType t = stored ? stored->type.dtype : c_.program.params[param].dtype;
+  const Symbol lane = c_.new_loop("lane", 1);
+  c_.facts[lane] = c_.facts[loops_[lane_loop_]];
+  const std::string counter = c_.symbol_text(loops_[lane_loop_]);
+  c_.loop_names[lane.id] = fmt::format("({} + l)", counter);
+  Coords per_lane = at;
+  uint32_t loops = 0;
+  for (Expr& e : per_lane) {
+    loops |= loops_of(e);
+    e = substitute(e, [&](Symbol s) -> std::optional<Expr> {
+      if (s == loops_[lane_loop_]) return Expr::symbol(lane.kind, lane.id);
+      return std::nullopt;
+    });
+  }
+  // Addressed as a scalar: its pointer may not be hoisted out of the loop over lanes.
+  const int lane_loop = lane_loop_;
+  lane_loop_ = -1;
+  std::string sum = stored ? stored->name : c_.program.params[param].name, guard;
+  const auto add = [&](const Expr& e, const std::string& stride) {
+    sum += fmt::format(" + ({}){}", c_.text(e), stride.empty() ? "" : " * " + stride);
+  };
+  if (stored) {
+    Expr flat = 0;
+    for (size_t k = 0; k < at.size(); ++k) flat = flat * stored->type.shape[k] + per_lane[k];
+    add(simplify(flat, c_.facts), "");
+  } else {
+    const ParamFacts& facts = c_.specialisation.params[param];
+    for (size_t k = 0; k < at.size(); ++k) {
+      if (facts.zero_stride >> k & 1) continue;
+      add(per_lane[k], static_cast<int>(k) == facts.unit_axis
+                           ? ""
+                           : fmt::format("{}_s{}", c_.program.params[param].name, k));
+    }
+    for (const Bound& b : open_bounds(c_, param, per_lane)) guard += " && " + condition(c_, b);
+  }
+  lane_loop_ = lane_loop;
+  const DType held = stored && t != b1 ? register_type(t) : t;
+  const std::string outside = stored ? "0" : literal(t, pad).text;
+  const std::string inside = active_.empty() ? "true" : fmt::format("l < {}", active_);
+  return define_lanes(t, loops,
+                      fmt::format("({}{} ? {}({}) : {})", inside, guard,
+                                  c_.prelude.use("load", held, 1), sum, outside));
+}
+
+Reg Expression::positive(const Expr& e) {
+  if (prove_le(1, e, c_.facts)) return literal(b1, Number{true, 1, 0});
+  if (prove_le(e, 0, c_.facts)) return literal(b1, Number{true, 0, 0});
+  const uint32_t loops = loops_of(e), limited = loops & limited_;
+  if (std::popcount(limited) == 1 && assume_ != Assume::nothing) {
+    const int loop = std::countr_zero(limited);
+    if (slope(e, loops_[loop], c_.facts) == -1) {
+      const Limit limit{loop, 0, simplify(without(e, loops_[loop]), c_.facts)};
+      if (assume_ == Assume::outside && loop == outside_.loop && limit.hi == outside_.hi) {
+        return literal(b1, Number{true, 0, 0});
+      }
+      if (assume_ == Assume::inside) {
+        add_limit(limit);
+        guard_sets_.insert(std::vector<std::string>());
+        return literal(b1, Number{true, 1, 0});
+      }
+    }
+  }
+  if (!in_lanes(loops)) {
+    return define(b1, 1, loops, fmt::format("{} >= 1", c_.text(e)));
+  }
+  const std::optional<int64_t> s = slope(e, loops_[lane_loop_], c_.facts);
+  const std::string below = c_.prelude.use("below", i32, lanes_);
+  if (s == -1) return define(b1, lanes_, loops, fmt::format("{}({})", below, c_.text(e)), 4);
+  if (s == 1) {
+    return define(b1, lanes_, loops, fmt::format("~{}(1 - ({}))", below, c_.text(e)), 4);
+  }
+  const Reg wide = index(e, i64);
+  return mask_of(define(b1, lanes_, loops, wide.text + " >= 1", 8), 4);
+}
+
+}  // namespace tw::cpu

@@ -1,0 +1,37 @@
+#include "tw/emit/cpu/prelude.h"
+
+namespace tw::cpu {
+
+// A stored element becomes a value by tw_get and back by tw_put; lanes by tw_unpack and tw_pack.
+// "part" functions touch only the lanes [first, last) and never the memory of the others.
+std::vector<PreludeFunction> memory_functions() {
+  return {
+      {"load", "unpack_$D", "TW_INLINE $E tw_load_$Dx$L(const $S* p) { return tw_unpack_$D(*p); }",
+       "TW_INLINE $V tw_load_$Dx$L(const $S* p) { return tw_unpack_$D(*(const $P*)p); }"},
+      {"store", "pack_$D", "TW_INLINE void tw_store_$Dx$L($S* p, $E v) { *p = tw_pack_$D(v); }",
+       "TW_INLINE void tw_store_$Dx$L($S* p, $V v) { *($P*)p = tw_pack_$D(v); }"},
+      {"load_part", "unpack_$D", "",
+       "TW_INLINE $V tw_load_part_$Dx$L(const $S* p, i64 first, i64 last, $S pad) {\n"
+       "  $Q v = pad - ($Q){};\n"
+       "  for (i64 l = max(first, 0); l < min(last, $L); ++l) v[l] = p[l];\n"
+       "  return tw_unpack_$D(v);\n}"},
+      {"store_part", "pack_$D", "",
+       "TW_INLINE void tw_store_part_$Dx$L($S* p, $V v, i64 n) {\n"
+       "  const $Q q = tw_pack_$D(v);\n"
+       "  for (i64 l = 0; l < min(n, $L); ++l) p[l] = q[l];\n}"},
+      {"gather", "unpack_$D", "",
+       "TW_INLINE $V tw_gather_$Dx$L(const $S* p, i64 stride) {\n  $Q v;\n"
+       "  for (int l = 0; l < $L; ++l) v[l] = p[l * stride];\n  return tw_unpack_$D(v);\n}"},
+      {"gather_part", "unpack_$D", "",
+       "TW_INLINE $V tw_gather_part_$Dx$L(const $S* p, i64 stride, i64 first, i64 last, $S pad) {\n"
+       "  $Q v = pad - ($Q){};\n"
+       "  for (i64 l = max(first, 0); l < min(last, $L); ++l) v[l] = p[l * stride];\n"
+       "  return tw_unpack_$D(v);\n}"},
+      {"scatter", "pack_$D", "",
+       "TW_INLINE void tw_scatter_$Dx$L($S* p, i64 stride, $V v, i64 n) {\n"
+       "  const $Q q = tw_pack_$D(v);\n"
+       "  for (i64 l = 0; l < min(n, $L); ++l) p[l * stride] = q[l];\n}"},
+  };
+}
+
+}  // namespace tw::cpu

@@ -1,0 +1,187 @@
+#include "tw/emit/cpu/prelude.h"
+
+#include <fmt/format.h>
+#include <functional>
+
+#include "tw/base/error.h"
+#include "tw/emit/cpu/writer.h"
+
+namespace tw::cpu {
+namespace {
+
+const char* const kIndexText = R"(typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned u32;
+typedef long i64;
+typedef unsigned long u64;
+typedef float f32;
+typedef double f64;
+
+// The text ABI: what the host passes.
+struct TwHost {
+  void (*par)(const TwHost*, i64 n, void (*task)(void*, i64 lo, i64 hi, void* scratch), void* ctx);
+};
+struct TwArgs {
+  void* const* data;
+  const i64* dims;
+  const i64* strides;
+  const TwHost* host;
+};
+
+#define TW_INLINE static inline __attribute__((always_inline, unused))
+TW_INLINE i64 min(i64 a, i64 b) { return a < b ? a : b; }
+TW_INLINE i64 max(i64 a, i64 b) { return a > b ? a : b; }
+TW_INLINE i64 floordiv(i64 a, i64 b) {
+  return b == 0 ? 0 : a / b - (a % b != 0 && (a ^ b) < 0);
+}
+TW_INLINE i64 mod(i64 a, i64 b) { return b == 0 ? 0 : a - floordiv(a, b) * b; }
+TW_INLINE i64 cdiv(i64 a, i64 b) { return floordiv(a + b - 1, b); }
+)";
+
+const char* const kLaneOfVector = "TW_INLINE $V tw_$F($V x) { return tw_$F(x - ($X){})[0]; }";
+
+std::map<std::string, PreludeFunction> make_table() {
+  std::map<std::string, PreludeFunction> table;
+  for (const auto& list :
+       {arithmetic_functions(), math_functions(), memory_functions(), format_functions()}) {
+    for (const PreludeFunction& f : list) table[f.name] = f;
+  }
+  return table;
+}
+
+const PreludeFunction& find(const std::string& name) {
+  static const std::map<std::string, PreludeFunction> table = make_table();
+  const auto it = table.find(name);
+  if (it == table.end()) throw InternalError("the prelude has no function '" + name + "'");
+  return it->second;
+}
+
+std::string numbers(int from, int to) {
+  std::string list = std::to_string(from);
+  for (int i = from + 1; i < to; ++i) list += fmt::format(", {}", i);
+  return list;
+}
+
+/// The letter of an inline-asm constraint for a vector register.
+const char* register_letter(const std::string& isa) {
+  return isa == "avx512" ? "v" : isa == "neon" ? "w" : "x";
+}
+
+std::string element(DType t) { return t == b1 ? "bool" : name(t); }
+
+}  // namespace
+
+DType register_type(DType t) { return is_float(t) && bytes(t) < 4 ? f32 : t; }
+
+DType signed_of_bytes(int64_t bytes) {
+  return bytes == 1 ? i8 : bytes == 2 ? i16 : bytes == 4 ? i32 : i64;
+}
+
+DType unsigned_of_bytes(int64_t bytes) {
+  return bytes == 1 ? u8 : bytes == 2 ? u16 : bytes == 4 ? u32 : u64;
+}
+
+std::string Prelude::type(DType t, int lanes) {
+  if (lanes == 1) return element(t);
+  types_.insert({t, lanes});
+  return fmt::format("{}x{}", name(t), lanes);
+}
+
+std::string Prelude::unaligned(DType t, int lanes) {
+  if (lanes == 1) return element(t);
+  unaligned_.insert({t, lanes});
+  return fmt::format("{}x{}_at", name(t), lanes);
+}
+
+std::string Prelude::use(const std::string& function, DType t, int lanes) {
+  const std::string key = fmt::format("{}:{}:{}", function, name(t), lanes);
+  if (!used_.insert(key).second) return call_name(function, t, lanes);
+  const PreludeFunction& f = find(function);
+  const bool lane_of_vector = lanes == 1 && f.scalar.empty();
+  const std::string pattern = lane_of_vector                   ? kLaneOfVector
+                              : lanes > 1 && !f.vector.empty() ? f.vector
+                                                               : f.scalar;
+  if (lane_of_vector) {
+    use(function, t, 4);
+  } else {
+    use_all(f.uses, t, lanes);
+  }
+  functions_.push_back(instance(function, pattern, t, lanes));
+  return call_name(function, t, lanes);
+}
+
+std::string Prelude::call_name(const std::string& function, DType t, int lanes) const {
+  const PreludeFunction& f = find(function);
+  const std::string& text = f.scalar.empty() ? f.vector : f.scalar;
+  const bool suffixed = text.find("tw_" + function + "_$Dx$L(") != std::string::npos;
+  return suffixed ? fmt::format("tw_{}_{}x{}", function, name(t), lanes) : "tw_" + function;
+}
+
+void Prelude::use_all(std::string_view uses, DType t, int lanes) {
+  while (!uses.empty()) {
+    const size_t space = uses.find(' ');
+    std::string_view one = uses.substr(0, space);
+    uses = space == std::string_view::npos ? "" : uses.substr(space + 1);
+    DType other = t;
+    int n = lanes;
+    if (one.ends_with("/1")) {
+      n = 1;
+      one.remove_suffix(2);
+    }
+    if (const size_t colon = one.find(':'); colon != std::string_view::npos) {
+      other = *dtype_named(one.substr(colon + 1));
+      one = one.substr(0, colon);
+    }
+    use(fill(one, {{"D", name(t)}}), other, n);
+  }
+}
+
+std::string Prelude::instance(const std::string& function, const std::string& pattern, DType t,
+                              int lanes) {
+  const DType one = register_type(t);
+  const DType value = t == b1 && lanes > 1 ? i32 : one;
+  const DType stored = t == b1 ? u8 : one == t ? t : unsigned_of_bytes(bytes(t));
+  Fill values{{"F", function}, {"D", name(t)}, {"L", std::to_string(lanes)}};
+  const auto add = [&](const char* word, const std::function<std::string()>& text) {
+    if (pattern.find(word) != std::string::npos) values.emplace_back(word + 1, text());
+  };
+  add("$V", [&] { return type(value, lanes); });
+  add("$E", [&] { return type(one); });
+  add("$I", [&] { return type(signed_of_bytes(bytes(value)), lanes); });
+  add("$U", [&] { return type(unsigned_of_bytes(bytes(value)), lanes); });
+  add("$X", [&] { return type(value, 4); });
+  add("$N", [&] { return std::to_string(8 * bytes(value)); });
+  add("$H", [&] { return fmt::format("{:#x}", UINT64_MAX >> (65 - 8 * bytes(value))); });
+  add("$S", [&] { return type(stored); });
+  add("$Q", [&] { return type(stored, lanes); });
+  add("$P", [&] { return unaligned(stored, lanes); });
+  add("$B", [&] { return type(unsigned_of_bytes(bytes(stored)), lanes); });
+  add("$Z", [&] { return numbers(0, lanes); });
+  add("$G", [&] { return type(value, lanes / 2); });
+  add("$Y", [&] { return numbers(0, lanes / 2); });
+  add("$T", [&] { return numbers(lanes / 2, lanes); });
+  add("$K", [&] { return std::string(register_letter(machine_->isa)); });
+  add("$C", [&] { return std::string(value == f64 ? "4503599627370496.0" : "8388608.0f"); });
+  return fill(pattern, values);
+}
+
+std::string Prelude::text() const {
+  std::string out = kIndexText;
+  out += "\n";
+  for (const auto& [t, lanes] : types_) {
+    out += fmt::format("typedef {} {}x{} __attribute__((vector_size({})));\n", element(t), name(t),
+                       lanes, lanes * bytes(t));
+  }
+  for (const auto& [t, lanes] : unaligned_) {
+    out += fmt::format(
+        "typedef {} {}x{}_at __attribute__((vector_size({}), aligned({}), may_alias));\n",
+        element(t), name(t), lanes, lanes * bytes(t), bytes(t));
+  }
+  for (const std::string& f : functions_) out += "\n" + f + "\n";
+  return out;
+}
+
+}  // namespace tw::cpu

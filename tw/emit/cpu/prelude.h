@@ -1,0 +1,66 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tw/num/dtype.h"
+#include "tw/target/machine.h"
+
+namespace tw::cpu {
+
+/// A function that emitted text may call. Its text is a pattern:
+///   $D  the dtype's name     $L  the number of lanes     $Z  0, 1, .. L-1
+///   $V  $E  values in registers, one lane of them (f32 for narrower floats; b1: i32 lanes, bool)
+///   $I  $U  signed and unsigned integers as wide as $V
+///   $N  $H  bits of a lane of $V, and its largest signed integer
+///   $S  $Q  one stored element, lanes of stored elements
+///   $P  lanes of stored elements at an address aligned to one element only
+///   $B  unsigned integers as wide as $Q
+struct PreludeFunction {
+  std::string name;    ///< emitted as tw_<name>, or as tw_<name>_$Dx$L when its text says so
+  std::string uses;    ///< functions that it calls at the same dtype and lanes; "name:dtype" at
+                       ///< another dtype, "name/1" at one lane
+  std::string scalar;  ///< text for one lane; empty: lane 0 of the vector form with 4 lanes
+  std::string vector;  ///< text for several lanes; empty: the text for one lane fits
+};
+
+/// Text that stands before the kernel: types and functions, only those that were asked for.
+class Prelude {
+ public:
+  explicit Prelude(const CpuMachine& machine) : machine_(&machine) {}
+
+  /// The type of `lanes` elements, e.g. "f32", "f32x16", "u8x16".
+  std::string type(DType t, int lanes = 1);
+  /// The same, for loads and stores at addresses aligned to elements only.
+  std::string unaligned(DType t, int lanes);
+  /// Asks for a function; returns the name by which text calls it (overloaded on types).
+  std::string use(const std::string& function, DType t, int lanes);
+  std::string text() const;
+  const CpuMachine& machine() const { return *machine_; }
+
+ private:
+  std::string call_name(const std::string& function, DType t, int lanes) const;
+  void use_all(std::string_view uses, DType t, int lanes);
+  std::string instance(const std::string& function, const std::string& pattern, DType t, int lanes);
+
+  const CpuMachine* machine_;
+  std::set<std::pair<DType, int>> types_, unaligned_;
+  std::set<std::string> used_;
+  std::vector<std::string> functions_;
+};
+
+/// The type in which an element is kept in a register: f32 for narrower floats.
+DType register_type(DType t);
+DType signed_of_bytes(int64_t bytes);
+DType unsigned_of_bytes(int64_t bytes);
+
+/// Tables of functions, one a file: arithmetic, math, memory, casts.
+std::vector<PreludeFunction> arithmetic_functions();
+std::vector<PreludeFunction> math_functions();
+std::vector<PreludeFunction> memory_functions();
+std::vector<PreludeFunction> format_functions();
+
+}  // namespace tw::cpu

@@ -1,0 +1,458 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+
+#include "tw/base/error.h"
+#include "tw/emit/cpu/nest.h"
+#include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cpu/reduce_nest.h"
+
+namespace tw::cpu {
+namespace {
+
+Opcode opcode_of(Combiner c) {
+  switch (c) {
+    case Combiner::sum:
+      return Opcode::add;
+    case Combiner::prod:
+      return Opcode::mul;
+    case Combiner::min:
+      return Opcode::min;
+    case Combiner::max:
+      return Opcode::max;
+    case Combiner::min_num:
+      return Opcode::min_num;
+    case Combiner::max_num:
+      return Opcode::max_num;
+    case Combiner::and_:
+      return Opcode::and_;
+    case Combiner::or_:
+      return Opcode::or_;
+    case Combiner::xor_:
+      return Opcode::xor_;
+    case Combiner::custom:
+      break;
+  }
+  throw InternalError("a custom combiner has no opcode");
+}
+
+int64_t integer_limit(DType t, bool most) {
+  const int unused = 64 - 8 * static_cast<int>(bytes(t));
+  if (t == b1) return most;
+  if (!is_signed_int(t)) return most ? static_cast<int64_t>(UINT64_MAX >> unused) : 0;
+  return most ? INT64_MAX >> unused : INT64_MIN >> unused;
+}
+
+/// What leaves every element as it is when combined with it.
+Number neutral(Combiner c, DType t) {
+  const bool real = is_float(t);
+  const double infinity = std::numeric_limits<double>::infinity();
+  switch (c) {
+    case Combiner::sum:
+      return real ? Number{false, 0, -0.0} : Number{};
+    case Combiner::prod:
+      return Number{true, 1, 0};
+    case Combiner::min:
+      return real ? Number{false, 0, infinity} : Number{true, integer_limit(t, true), 0};
+    case Combiner::max:
+      return real ? Number{false, 0, -infinity} : Number{true, integer_limit(t, false), 0};
+    case Combiner::min_num:
+    case Combiner::max_num:
+      if (real) return Number{false, 0, std::numeric_limits<double>::quiet_NaN()};
+      return neutral(c == Combiner::min_num ? Combiner::min : Combiner::max, t);
+    case Combiner::and_:
+      return Number{true, -1, 0};
+    case Combiner::or_:
+    case Combiner::xor_:
+      return Number{};
+    case Combiner::custom:
+      break;
+  }
+  throw InternalError("a custom combiner has no neutral element");
+}
+
+}  // namespace
+
+ReduceNest::ReduceNest(Context& c, const Op& op) : c_(c), op_(op), how_(op.as<ReduceAttr>()) {
+  const Type& in = c.program.type(op.in[0]);
+  axes_ = axes_of(c, in.shape, at_);
+  out_at_ = at_;
+  out_at_[how_.axis] = 0;
+  const auto reduced = std::find_if(axes_.begin(), axes_.end(),
+                                    [&](const Axis& a) { return a.tile_axis == how_.axis; });
+  if (reduced != axes_.end()) {
+    folds_ = true;
+    k_ = *reduced;
+    axes_.erase(reduced);
+  }
+}
+
+void ReduceNest::emit(Writer& out) {
+  for (const ValueId v : op_.out) c_.reserve(v, out);
+  if (!folds_) {
+    for (size_t n = 0; n < op_.out.size(); ++n) {
+      emit_elements(c_, op_.in[n], {nullptr, &c_.storage.at(op_.out[n])}, out);
+    }
+    return;
+  }
+  std::vector<Axis> all = axes_;
+  all.push_back(k_);
+  const LaneChoice lanes = choose_lanes(c_, all, [&](Expression& e) {
+    for (const ValueId v : op_.in) e.value(v, at_);
+    for (const ValueId v : op_.out) {
+      write_element(e, Reg{"0", c_.program.type(v).dtype, 1, 0, 0}, {nullptr, &c_.storage.at(v)},
+                    out_at_, "");
+    }
+  });
+  lanes_ = lanes.lanes;
+  columns_ = lanes.axis >= 0 && lanes.axis < static_cast<int>(axes_.size());
+  if (columns_) {
+    std::rotate(axes_.begin() + lanes.axis, axes_.begin() + lanes.axis + 1, axes_.end());
+  }
+  outer_ = static_cast<int>(axes_.size()) - (columns_ ? 1 : 0);
+  open(out);
+  if (columns_) {
+    emit_columns(out);
+  } else {
+    emit_row(out);
+  }
+  for (int k = 0; k < outer_; ++k) out.close();
+}
+
+DType ReduceNest::held(size_t n) const {
+  const DType t = c_.program.type(op_.in[n]).dtype;
+  return how_.combiner == Combiner::custom ? t : register_type(t);
+}
+
+std::string ReduceNest::type_of(size_t n, int lanes) {
+  const DType t = held(n);
+  return c_.prelude.type(t == b1 && lanes > 1 ? i32 : register_type(t), lanes);
+}
+
+Reg ReduceNest::accumulator(size_t n, const std::string& prefix, int lanes, uint32_t loops) const {
+  return Reg{fmt::format("{}{}", prefix, n), held(n), lanes, loops,
+             held(n) == b1 && lanes > 1 ? 4 : 0};
+}
+
+ReduceNest::Regs ReduceNest::combine(Expression& e, const Regs& a, const Regs& b) {
+  Regs r;
+  if (how_.combiner != Combiner::custom) {
+    r.push_back(combine_pair(e, opcode_of(how_.combiner), a[0], b[0]));
+  } else {
+    const Region& body = op_.regions[0];
+    for (size_t n = 0; n < a.size(); ++n) {
+      e.bind(body.args[n], [reg = a[n]](const Coords&) { return reg; });
+      e.bind(body.args[a.size() + n], [reg = b[n]](const Coords&) { return reg; });
+    }
+    e.forget(body);
+    for (const ValueId v : body.yields) r.push_back(e.value(v, {}));
+    e.forget(body);
+  }
+  for (Reg& x : r) {
+    if (x.dtype == b1 && x.lanes > 1) x = e.mask_of(x, 4);
+  }
+  return r;
+}
+
+ReduceNest::Regs ReduceNest::terms(Expression& e) {
+  Regs r;
+  for (size_t n = 0; n < op_.in.size(); ++n) {
+    Reg x = e.value(op_.in[n], at_);
+    x.dtype = held(n);
+    if (lanes_ > 1) x = e.widen(x);
+    if (x.dtype == b1 && x.lanes > 1) x = e.mask_of(x, 4);
+    r.push_back(x);
+  }
+  return r;
+}
+
+Expression ReduceNest::make(bool post) {
+  Expression e(c_);
+  for (const Axis& a : axes_) e.add_loop(a.counter);
+  if (!post) e.add_loop(k_.counter);
+  e.set_lanes(columns_ ? outer_ : static_cast<int>(axes_.size()), lanes_);
+  return e;
+}
+
+void ReduceNest::open(Writer& out) {
+  for (int k = 0; k < outer_; ++k) {
+    const std::string i = c_.symbol_text(axes_[k].counter);
+    out.open(fmt::format("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", i, axes_[k].extent));
+  }
+}
+
+void ReduceNest::emit_step(Expression& e, const std::string& name, bool edge, Writer& out) {
+  const size_t n = op_.in.size();
+  const uint32_t inner = 1u << (axes_.size());
+  Regs acc;
+  for (size_t i = 0; i < n; ++i) acc.push_back(accumulator(i, "a", lanes_, inner));
+  Regs next = combine(e, acc, terms(e));
+  std::string parameters = columns_ ? fmt::format("i64 {}, ", counter(axes_[outer_])) : "";
+  parameters += fmt::format("i64 {}", counter(k_));
+  if (edge) parameters += ", i64 count";
+  for (size_t i = 0; i < n; ++i) parameters += fmt::format(", {}& a{}", type_of(i, lanes_), i);
+  Writer& body = e.body(e.depth());
+  for (size_t i = 0; i < n; ++i) {
+    Reg r = e.widen(next[i]);
+    if (edge && !columns_) {
+      const Reg mask{fmt::format("{}(count)", c_.prelude.use("below", i32, lanes_)), b1, lanes_,
+                     inner, 4};
+      r = select(e, mask, r, acc[i]);
+    }
+    next[i] = r;
+  }
+  for (size_t i = 0; i < n; ++i) body.line(fmt::format("a{} = {};", i, next[i].text));
+  out.append(e.body(0));
+  for (int k = 0; k < outer_; ++k) out.append(e.body(k + 1));
+  out.open(fmt::format("auto {} = [&]({}) __attribute__((always_inline)) {{", name, parameters));
+  for (int d = outer_ + 1; d <= e.depth(); ++d) out.append(e.body(d));
+  out.close("};");
+}
+
+std::optional<Reg> ReduceNest::beyond(Writer& out) {
+  if (how_.combiner == Combiner::custom) return std::nullopt;
+  Expression e = make(false);
+  e.set_limited(limited());
+  e.assume(Assume::outside, k_limit_);
+  Reg x = e.value(op_.in[0], at_);
+  const uint32_t k = 1u << axes_.size();
+  if (x.loops & k) return std::nullopt;
+  x.dtype = held(0);
+  beyond_text_ = Writer();
+  for (int d = outer_ + 1; d <= e.depth(); ++d) beyond_text_.append(e.body(d));
+  if (columns_) x = e.widen(x);
+  if (columns_ && x.dtype == b1) x = e.mask_of(x, 4);
+  for (int d = 0; d <= outer_; ++d) out.append(e.body(d));
+  return x;
+}
+
+void ReduceNest::read_limits(const Expression& e) {
+  const int k = static_cast<int>(axes_.size());
+  for (const Limit& l : e.limits()) {
+    const int64_t extent = l.loop == k ? k_.extent : axes_[l.loop].extent;
+    std::string& end = l.loop == k ? k_full_ : j_full_;
+    if (!prove_le(extent, l.hi, c_.facts)) {
+      end = fmt::format("min({}, {})", end.empty() ? std::to_string(extent) : end, c_.text(l.hi));
+      if (l.loop == k) {
+        uniform_ = uniform_ && (!k_limited_ || k_limit_.hi == l.hi);
+        k_limited_ = true;
+        k_limit_ = l;
+      }
+    }
+    if (!prove_le(l.lo, 0, c_.facts)) {
+      guard_ += fmt::format("{}{} <= 0", guard_.empty() ? "" : " && ", c_.text(l.lo));
+    }
+  }
+  // A false guard makes the whole range "beyond", which must then be so for every load.
+  uniform_ = uniform_ && (e.guards().empty() || e.guarded_alike());
+  for (const std::string& g : e.guards()) guard_ += (guard_.empty() ? "" : " && ") + g;
+}
+
+std::string ReduceNest::ended(const std::string& end, int64_t extent) const {
+  std::string text = end.empty() ? std::to_string(extent) : fmt::format("max({}, 0)", end);
+  return guard_.empty() ? text : fmt::format("{} ? {} : 0", guard_, text);
+}
+
+void ReduceNest::declare(const std::string& prefix, Writer& out) {
+  for (size_t n = 0; n < op_.in.size(); ++n) {
+    Expression e(c_);
+    const Reg start = e.literal(held(n), neutral(how_.combiner, held(n)));
+    const std::string type = type_of(n, lanes_);
+    const std::string zero = held(n) == b1 ? fmt::format("-(i32){}", start.text) : start.text;
+    out.line(lanes_ == 1 ? fmt::format("{} {}{} = {};", type, prefix, n, start.text)
+                         : fmt::format("{0} {1}{2} = {3} - ({0}){{}};", type, prefix, n, zero));
+  }
+}
+
+std::string ReduceNest::arguments(const std::string& prefix) const {
+  std::string text;
+  for (size_t n = 0; n < op_.in.size(); ++n) text += fmt::format(", {}{}", prefix, n);
+  return text;
+}
+
+void ReduceNest::emit_row(Writer& out) {
+  acc_ = c_.fresh("acc");
+  const bool custom = how_.combiner == Combiner::custom;
+  if (lanes_ == 1) return emit_scalar(out);
+  Expression e = make(false);
+  e.set_limited(limited());
+  e.assume(Assume::inside);
+  const std::string step = c_.fresh("step"), k = counter(k_);
+  emit_step(e, step, false, out);
+  read_limits(e);
+  const std::optional<Reg> pad = k_limited_ && uniform_ ? beyond(out) : std::nullopt;
+  const std::string edge = c_.fresh("edge");
+  const bool exact = k_full_.empty() && guard_.empty() && k_.extent % lanes_ == 0;
+  if (!exact || custom) emit_edge(edge, out);
+  const int chains = custom || k_.extent < kAccumulators * lanes_ ? 1 : kAccumulators;
+  if (custom) {
+    start_custom(edge, out);
+    out.line(fmt::format("i64 {} = {};", k, lanes_));
+  } else {
+    for (int u = 0; u < chains; ++u) declare(prefix(u), out);
+    out.line(fmt::format("i64 {} = 0;", k));
+  }
+  out.line(fmt::format("const i64 {}_full = {};", k, ended(k_full_, k_.extent)));
+  if (chains > 1) {
+    out.open(fmt::format("for (; {0} + {1} <= {0}_full; {0} += {1}) {{", k, chains * lanes_));
+    for (int u = 0; u < chains; ++u) {
+      out.line(fmt::format("{}({} + {}{});", step, k, u * lanes_, arguments(prefix(u))));
+    }
+    out.close();
+  }
+  out.line(fmt::format("for (; {0} + {1} <= {0}_full; {0} += {1}) {2}({0}{3});", k, lanes_, step,
+                       arguments(prefix(0))));
+  if (!exact) {
+    const std::string end = pad ? k + "_full" : std::to_string(k_.extent);
+    out.line(fmt::format("for (; {0} < {1}; {0} += {2}) {3}({0}, {1} - {0}{4});", k, end, lanes_,
+                         edge, arguments(prefix(0))));
+  }
+  finish_row(chains, pad, out);
+}
+
+void ReduceNest::emit_edge(const std::string& edge, Writer& out) {
+  Expression e = make(false);
+  e.assume(Assume::nothing);
+  e.set_active("count");
+  emit_step(e, edge, true, out);
+}
+
+void ReduceNest::start_custom(const std::string&, Writer& out) {
+  Expression e = make(false);
+  e.assume(Assume::nothing);
+  const Regs first = terms(e);
+  for (size_t n = 0; n < op_.in.size(); ++n) {
+    out.line(fmt::format("{} {}{};", type_of(n, lanes_), prefix(0), n));
+  }
+  for (int d = 0; d <= outer_; ++d) out.append(e.body(d));
+  out.open("{");
+  out.line(fmt::format("const i64 {} = 0;", counter(k_)));
+  for (int d = outer_ + 1; d <= e.depth(); ++d) out.append(e.body(d));
+  for (size_t n = 0; n < op_.in.size(); ++n) {
+    out.line(fmt::format("{}{} = {};", prefix(0), n, first[n].text));
+  }
+  out.close();
+}
+
+ReduceNest::Regs ReduceNest::read(const std::string& prefix, int lanes) const {
+  Regs r;
+  for (size_t n = 0; n < op_.in.size(); ++n) {
+    r.push_back(accumulator(n, prefix, lanes, outer_mask()));
+  }
+  return r;
+}
+
+void ReduceNest::finish_row(int chains, const std::optional<Reg>& pad, Writer& out) {
+  Expression e = make(true);
+  Regs r = read(prefix(0), lanes_);
+  for (int u = 1; u < chains; ++u) r = combine(e, r, read(prefix(u), lanes_));
+  for (int lanes = lanes_; lanes > 1; lanes /= 2) {
+    Regs low, high;
+    for (size_t n = 0; n < r.size(); ++n) {
+      low.push_back(half(e, r[n], lanes, 0));
+      high.push_back(half(e, r[n], lanes, 1));
+    }
+    e.set_lanes(static_cast<int>(axes_.size()), lanes / 2);
+    r = combine(e, low, high);
+  }
+  e.set_lanes(-1, 1);
+  for (const Writer& text : e.take_from(0)) out.append(text);
+  if (pad) {
+    const std::string total = c_.fresh("total");
+    out.line(fmt::format("{} {} = {};", type_of(0, 1), total, r[0].text));
+    fold_pad(e, total, *pad, 1, fmt::format("{} - {}_full", k_.extent, counter(k_)), out);
+    r[0].text = total;
+  }
+  write(e, r, "", out);
+}
+
+Reg ReduceNest::half(Expression& e, const Reg& r, int lanes, int which) {
+  const DType t = r.dtype == b1 ? i32 : register_type(r.dtype);
+  Reg h = r;
+  h.lanes = lanes / 2;
+  if (lanes == 2) {
+    h.mask_bytes = 0;
+    h.text = fmt::format("{}[{}]{}", r.text, which, r.dtype == b1 ? " != 0" : "");
+    return e.define(h.dtype, 1, r.loops, h.text);
+  }
+  const std::string f = c_.prelude.use(which ? "high" : "low", t, lanes);
+  return e.define(r.dtype, lanes / 2, r.loops, fmt::format("{}({})", f, r.text), r.mask_bytes);
+}
+
+void ReduceNest::fold_pad(Expression& e, const std::string& total, const Reg& pad, int lanes,
+                          const std::string& times, Writer& out) {
+  const std::string rest = c_.fresh("rest");
+  out.line(fmt::format("const i64 {} = {};", rest, times));
+  out.open(fmt::format("if ({} > 0) {{", rest));
+  out.append(beyond_text_);
+  Reg acc = pad;
+  acc.text = total;
+  acc.lanes = lanes;
+  Reg term = pad;
+  if (how_.combiner == Combiner::sum) {
+    const std::string element = c_.prelude.type(register_type(held(0)));
+    if (is_float(held(0))) {
+      term.text = fmt::format("({}){} * {}", element, rest, pad.text);
+    } else {
+      const std::string f = c_.prelude.use("mul", held(0), pad.lanes);
+      const std::string type = c_.prelude.type(held(0), pad.lanes);
+      term.text = pad.lanes > 1
+                      ? fmt::format("{}(({}){} - ({}){{}}, {})", f, element, rest, type, pad.text)
+                      : fmt::format("{}(({}){}, {})", f, element, rest, pad.text);
+    }
+    term.text = "(" + term.text + ")";
+  }
+  const bool repeated = how_.combiner == Combiner::prod || how_.combiner == Combiner::xor_;
+  if (repeated) out.open(fmt::format("for (i64 n = 0; n < {}; ++n) {{", rest));
+  Expression inner(c_);
+  for (const Axis& a : axes_) inner.add_loop(a.counter);
+  inner.set_lanes(lanes > 1 ? outer_ : -1, lanes);
+  acc.loops = term.loops = 0;
+  const Regs r = combine(inner, {acc}, {term});
+  for (int d = 0; d <= inner.depth(); ++d) out.append(inner.body(d));
+  out.line(fmt::format("{} = {};", total, r[0].text));
+  if (repeated) out.close();
+  out.close();
+  (void)e;
+}
+
+void ReduceNest::write(Expression& e, const Regs& r, const std::string& active, Writer& out) {
+  for (size_t n = 0; n < op_.out.size(); ++n) {
+    Reg x = r[n];
+    x.dtype = c_.program.type(op_.out[n]).dtype;
+    if (how_.combiner != Combiner::custom) x = e.rounded(x);
+    write_element(e, x, {nullptr, &c_.storage.at(op_.out[n])}, out_at_, active);
+  }
+  for (const Writer& text : e.take_from(0)) out.append(text);
+}
+
+void ReduceNest::emit_scalar(Writer& out) {
+  Expression e = make(false);
+  const std::string k = counter(k_);
+  const bool custom = how_.combiner == Combiner::custom;
+  if (custom) {
+    start_custom("", out);
+  } else {
+    declare(prefix(0), out);
+  }
+  const Regs next = combine(e, read(prefix(0), 1), terms(e));
+  for (int d = 0; d <= outer_; ++d) out.append(e.body(d));
+  out.open(fmt::format("for (i64 {0} = {1}; {0} < {2}; ++{0}) {{", k, custom ? 1 : 0, k_.extent));
+  Writer& body = e.body(e.depth());
+  std::vector<std::string> results;
+  for (size_t n = 0; n < next.size(); ++n) {
+    body.line(fmt::format("const {} next{} = {};", type_of(n, 1), n, next[n].text));
+  }
+  for (size_t n = 0; n < next.size(); ++n) {
+    body.line(fmt::format("{}{} = next{};", prefix(0), n, n));
+  }
+  for (int d = outer_ + 1; d <= e.depth(); ++d) out.append(e.body(d));
+  out.close();
+  Expression post = make(true);
+  post.set_lanes(-1, 1);
+  write(post, read(prefix(0), 1), "", out);
+}
+
+void emit_reduce(Context& c, const Op& op, Writer& out) { ReduceNest(c, op).emit(out); }
+
+}  // namespace tw::cpu

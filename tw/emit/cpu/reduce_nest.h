@@ -1,0 +1,113 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tw/emit/cpu/nest.h"
+
+namespace tw::cpu {
+
+/// Independent accumulators, so that the latency of one step does not bound the loop.
+inline constexpr int kAccumulators = 4;
+
+/// How one reduction is cut into loops:
+///   rows     lanes run along the reduced axis and are combined at the end of it
+///   columns  lanes run along an axis of the result; the reduced axis is the inner loop
+///   scalar   no lanes
+class ReduceNest {
+ public:
+  ReduceNest(Context& c, const Op& op);
+
+  void emit(Writer& out);
+
+ private:
+  using Regs = std::vector<Reg>;
+
+  DType held(size_t n) const;
+
+  std::string type_of(size_t n, int lanes);
+
+  /// A register that stands for accumulator `prefix`n.
+  Reg accumulator(size_t n, const std::string& prefix, int lanes, uint32_t loops) const;
+
+  Regs combine(Expression& e, const Regs& a, const Regs& b);
+
+  Regs terms(Expression& e);
+
+  Expression make(bool post);
+
+  void open(Writer& out);
+
+  std::string counter(const Axis& a) const { return c_.symbol_text(a.counter); }
+
+  /// The lambda that folds lanes at one place into accumulators; `edge` takes how many lanes count.
+  void emit_step(Expression& e, const std::string& name, bool edge, Writer& out);
+
+  /// The value of every element past the limit when it is one value along k; none otherwise.
+  std::optional<Reg> beyond(Writer& out);
+
+  uint32_t limited() const { return 1u << axes_.size() | (columns_ ? 1u << outer_ : 0); }
+
+  /// Splits what `inside` took for granted: the end of the k range, of the lane range, guards.
+  void read_limits(const Expression& e);
+
+  std::string ended(const std::string& end, int64_t extent) const;
+
+  void declare(const std::string& prefix, Writer& out);
+
+  std::string arguments(const std::string& prefix) const;
+
+  std::string prefix(int u) const { return fmt::format("{}{}_", acc_, u); }
+
+  void emit_row(Writer& out);
+
+  void emit_edge(const std::string& edge, Writer& out);
+
+  /// A combiner without neutral element starts from the first lanes, which always exist.
+  void start_custom(const std::string&, Writer& out);
+
+  Regs read(const std::string& prefix, int lanes) const;
+  uint32_t outer_mask() const { return (1u << axes_.size()) - 1; }
+
+  void finish_row(int chains, const std::optional<Reg>& pad, Writer& out);
+
+  Reg half(Expression& e, const Reg& r, int lanes, int which);
+
+  /// total = total combined `times` times with one value.
+  void fold_pad(Expression& e, const std::string& total, const Reg& pad, int lanes,
+                const std::string& times, Writer& out);
+
+  void write(Expression& e, const Regs& r, const std::string& active, Writer& out);
+
+  void emit_scalar(Writer& out);
+
+  void emit_columns(Writer& out);
+
+  void start_columns(int blocks, const std::string& edge, Writer& out);
+
+  std::string extent_text() const { return std::to_string(axes_[outer_].extent); }
+
+  /// Blocks of whole vectors of columns.
+  void column_block(int blocks, const std::string& step, const std::string& edge, Writer& out);
+
+  void column_edge(const std::string& edge, int64_t extent, Writer& out);
+
+  void finish_column(int u, const std::optional<Reg>& pad, const std::string& active, Writer& out);
+
+  Context& c_;
+  const Op& op_;
+  const ReduceAttr& how_;
+  Coords at_, out_at_;
+  std::vector<Axis> axes_;  ///< of the result; the lane axis last when columns_
+  Axis k_;
+  bool folds_ = false, columns_ = false;
+  int lanes_ = 1, outer_ = 0;
+  std::string acc_, k_full_, j_full_, guard_;
+  bool k_limited_ = false, uniform_ = true;
+  Limit k_limit_;
+  Writer beyond_text_;
+  std::optional<Reg> pad_;
+};
+
+}  // namespace tw::cpu

@@ -1,0 +1,302 @@
+#include "tw/passes/place_tiles.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+
+namespace tw {
+namespace {
+
+/// Operations per element past which memory is cheaper than doing them again.
+constexpr int kCostOfMemory = 8;
+/// An expensive value that is stretched at least this often is computed once.
+constexpr int64_t kStretch = 8;
+
+bool among(std::span<const Opcode> list, Opcode code) {
+  return std::find(list.begin(), list.end(), code) != list.end();
+}
+
+bool makes_nest(Opcode code) {
+  static constexpr Opcode kNests[] = {Opcode::store, Opcode::reduce, Opcode::dot, Opcode::keep,
+                                      Opcode::for_,  Opcode::if_,    Opcode::par, Opcode::contract};
+  return among(kNests, code);
+}
+
+int cost(Opcode code) {
+  static constexpr Opcode kDear[] = {Opcode::exp,  Opcode::exp2, Opcode::log,
+                                     Opcode::tanh, Opcode::erf,  Opcode::div,
+                                     Opcode::rem,  Opcode::sqrt, Opcode::rsqrt};
+  static constexpr Opcode kFree[] = {Opcode::full,      Opcode::iota,    Opcode::index,
+                                     Opcode::broadcast, Opcode::reshape, Opcode::transpose};
+  return among(kDear, code) ? 10 : among(kFree, code) ? 0 : 1;
+}
+
+/// A place that reads a value: operand of an op, or yield of the region an op owns.
+struct Use {
+  const Op* op = nullptr;
+  bool yield = false;
+  int at = 0;     ///< position in program order; of a yield, past the region's ops
+  int loops = 0;  ///< loops around it
+  int out = -1;   ///< which result a yield gives
+};
+
+struct Place {
+  const Op* op = nullptr;  ///< null for arguments
+  int at = 0, loops = 0;
+  std::vector<const Op*> around;  ///< ops whose regions hold it, outermost first
+};
+
+struct StoreAt {
+  const Op* op;
+  int at;
+};
+
+/// Where everything is, in program order.
+struct Survey {
+  std::vector<Place> def;
+  std::vector<std::vector<Use>> uses;
+  std::vector<StoreAt> stores;
+  std::map<const Op*, int> ends;  ///< position after the op's regions
+  std::map<const Op*, int> begins;
+
+  explicit Survey(const Program& p) : def(p.values.size()), uses(p.values.size()) {
+    visit(p.body, 0);
+  }
+
+ private:
+  void visit(const Region& r, int loops) {
+    for (const Op& op : r.ops) {
+      const int at = ++clock_;
+      begins[&op] = at;
+      for (const ValueId v : op.in) uses[v].push_back({&op, false, at, loops, -1});
+      for (const ValueId v : op.out) def[v] = {&op, at, loops, around_};
+      if (op.code == Opcode::store) stores.push_back({&op, at});
+      if (op.code == Opcode::reduce) continue;  // a combiner works on registers
+      if (op.code == Opcode::contract) {        // and so do its prologues and epilogue
+        for (const Region& inner : op.regions) operands(inner, op, at, loops + 1);
+        continue;
+      }
+      around_.push_back(&op);
+      for (const Region& inner : op.regions) {
+        const int inside = loops + (op.code == Opcode::for_ ? 1 : 0);
+        for (const ValueId v : inner.args) def[v] = {nullptr, at, inside, around_};
+        visit(inner, inside);
+        const int end = ++clock_;
+        for (size_t k = 0; k < inner.yields.size(); ++k) {
+          uses[inner.yields[k]].push_back({&op, true, end, inside, static_cast<int>(k)});
+        }
+      }
+      around_.pop_back();
+      ends[&op] = ++clock_;
+    }
+  }
+
+  /// Everything that ops of a region read counts as read by the op that owns it.
+  void operands(const Region& r, const Op& owner, int at, int loops) {
+    for (const Op& op : r.ops) {
+      for (const ValueId v : op.in) uses[v].push_back({&owner, false, at, loops, -1});
+    }
+    for (const ValueId v : r.yields) uses[v].push_back({&owner, false, at, loops, -1});
+  }
+
+  int clock_ = 0;
+  std::vector<const Op*> around_;
+};
+
+class Placer {
+ public:
+  explicit Placer(Program& p) : p_(p), s_(p) {}
+
+  std::set<ValueId> run() {
+    std::vector<ValueId> order;
+    for (ValueId v = 0; v < p_.values.size(); ++v) {
+      if (s_.def[v].op && !makes_nest(s_.def[v].op->code)) order.push_back(v);
+    }
+    // Users first: what a kept user hides needs no memory of its own.
+    std::sort(order.begin(), order.end(),
+              [&](ValueId a, ValueId b) { return s_.def[a].at > s_.def[b].at; });
+    for (const ValueId v : order) {
+      if (must_keep(v) || worth_keeping(v)) kept_.insert(v);
+    }
+    return kept_;
+  }
+
+ private:
+  bool is_expression(const Op& op) const { return !makes_nest(op.code); }
+
+  /// The nests that compute v: its uses, through expressions that are not kept.
+  std::vector<Use> nests(ValueId v) const {
+    std::vector<Use> found;
+    std::set<ValueId> seen;
+    collect(v, seen, found);
+    return found;
+  }
+
+  void collect(ValueId v, std::set<ValueId>& seen, std::vector<Use>& found) const {
+    if (!seen.insert(v).second) return;
+    for (const Use& u : s_.uses[v]) {
+      if (u.yield || makes_nest(u.op->code)) {
+        found.push_back(u);
+      } else if (kept_.count(u.op->out[0])) {
+        found.push_back({u.op, false, u.at, u.loops, -1});
+      } else {
+        collect(u.op->out[0], seen, found);
+      }
+    }
+  }
+
+  /// Loads, and registers of carried variables, that an expression reads.
+  void inputs(ValueId v, std::set<ValueId>& seen) const {
+    if (!seen.insert(v).second) return;
+    const Op* op = s_.def[v].op;
+    if (!op || makes_nest(op->code) || kept_.count(v)) return;
+    for (const ValueId x : op->in) inputs(x, seen);
+  }
+
+  bool must_keep(ValueId v) const {
+    const Op& op = *s_.def[v].op;
+    for (const Use& u : s_.uses[v]) {
+      if (u.op->code == Opcode::dot && !u.yield && (u.op->in[0] == v || u.op->in[1] == v)) {
+        return true;
+      }
+      if (u.yield && yield_conflicts(v, u)) return true;
+    }
+    return op.code == Opcode::load && effect(p_, op) == Effect::read && changes_before_use(v, op);
+  }
+
+  bool changes_before_use(ValueId v, const Op& load) const {
+    const View& view = load.as<ViewAttr>().view;
+    for (const Use& u : nests(v)) {
+      const int until = last_moment(s_.def[v], u);
+      for (const StoreAt& s : s_.stores) {
+        const View& other = s.op->as<ViewAttr>().view;
+        if (other.param != view.param || s.at < s_.def[v].at || s.at > until) continue;
+        const bool same_element = s.op == u.op && other == view && reads_in_place(s.op->in[0], v);
+        if (!same_element) return true;
+      }
+    }
+    return false;
+  }
+
+  /// The latest moment at which a use reads: the end of the outermost loop around it that began
+  /// after the definition.
+  int last_moment(const Place& def, const Use& u) const {
+    int until = u.at;
+    for (const auto& [op, end] : s_.ends) {
+      const bool around_use = s_.begins.at(op) <= u.at && u.at <= end && op != u.op;
+      const bool around_def =
+          std::find(def.around.begin(), def.around.end(), op) != def.around.end();
+      if (op->code == Opcode::for_ && around_use && !around_def) until = std::max(until, end);
+    }
+    return until;
+  }
+
+  /// Whether element t of `root` reads `v` only at element t.
+  bool reads_in_place(ValueId root, ValueId v) const {
+    if (root == v) return true;
+    const Op* op = s_.def[root].op;
+    if (!op || makes_nest(op->code) || kept_.count(root)) return true;
+    const bool moves = op->code == Opcode::reshape || op->code == Opcode::transpose ||
+                       op->code == Opcode::broadcast;
+    for (const ValueId x : op->in) {
+      std::set<ValueId> seen;
+      inputs(x, seen);
+      if (!seen.count(v)) continue;
+      if (moves || p_.type(x).shape != p_.type(root).shape || !reads_in_place(x, v)) return false;
+    }
+    return true;
+  }
+
+  /// A yield is computed while the loop's variables are being written one after the other.
+  bool yield_conflicts(ValueId v, const Use& u) const {
+    if (u.op->code != Opcode::for_ || count(p_.type(v).shape) == 1) return false;
+    const Region& body = u.op->regions[0];
+    std::set<ValueId> read;
+    inputs(v, read);
+    for (size_t k = 0; k < body.args.size(); ++k) {
+      const bool array = count(p_.type(body.args[k]).shape) > 1;
+      if (!array || !read.count(body.args[k])) continue;
+      const bool unchanged = body.yields[k] == body.args[k];
+      const bool own = static_cast<int>(k) == u.out && reads_in_place(v, body.args[k]);
+      if (!unchanged && !own) return true;
+    }
+    return false;
+  }
+
+  int cost_of(ValueId v) const {
+    std::set<ValueId> seen;
+    return cost_of(v, seen);
+  }
+  int cost_of(ValueId v, std::set<ValueId>& seen) const {
+    const Op* op = s_.def[v].op;
+    if (!op || makes_nest(op->code) || kept_.count(v) || !seen.insert(v).second) return 0;
+    int sum = cost(op->code);
+    for (const ValueId x : op->in) sum += cost_of(x, seen);
+    return sum;
+  }
+
+  bool worth_keeping(ValueId v) const {
+    const int c = cost_of(v);
+    const bool scalar = count(p_.type(v).shape) == 1;
+    if (c < (scalar ? 1 : kCostOfMemory)) return false;
+    int times = 0;
+    for (const Use& u : nests(v)) times += u.loops > s_.def[v].loops ? 2 : 1;
+    if (times >= 2) return true;
+    return stretched(v);
+  }
+
+  /// Some user stretches v along an axis by kStretch or more, other than the last (lanes share
+  /// what does not change along them).
+  bool stretched(ValueId v) const {
+    const Extents& mine = p_.type(v).shape;
+    for (const Use& u : s_.uses[v]) {
+      if (u.yield || u.op->out.empty() || makes_nest(u.op->code)) continue;
+      const Extents& theirs = p_.type(u.op->out[0]).shape;
+      if (theirs.size() != mine.size() || mine.back() == 1) continue;
+      for (size_t k = 0; k + 1 < mine.size(); ++k) {
+        if (mine[k] == 1 && theirs[k] >= kStretch) return true;
+      }
+    }
+    return false;
+  }
+
+  Program& p_;
+  Survey s_;
+  std::set<ValueId> kept_;
+};
+
+void insert(Program& p, Region& r, const std::set<ValueId>& kept,
+            std::map<ValueId, ValueId>& renamed) {
+  std::vector<Op> ops;
+  const auto rename = [&](std::vector<ValueId>& list) {
+    for (ValueId& v : list) {
+      if (const auto it = renamed.find(v); it != renamed.end()) v = it->second;
+    }
+  };
+  for (Op& op : r.ops) {
+    rename(op.in);
+    for (Region& inner : op.regions) insert(p, inner, kept, renamed);
+    const std::vector<ValueId> results = op.out;
+    const SourceLoc at = op.at;
+    ops.push_back(std::move(op));
+    for (const ValueId v : results) {
+      if (!kept.count(v)) continue;
+      const ValueId held = p.new_value(p.type(v), at, p.values[v].name);
+      renamed[v] = held;
+      ops.push_back({Opcode::keep, at, {v}, {held}, NoneAttr{}, {}});
+    }
+  }
+  r.ops = std::move(ops);
+  rename(r.yields);
+}
+
+}  // namespace
+
+void place_tiles(Program& p, const PassContext&) {
+  const std::set<ValueId> kept = Placer(p).run();
+  std::map<ValueId, ValueId> renamed;
+  insert(p, p.body, kept, renamed);
+}
+
+}  // namespace tw
