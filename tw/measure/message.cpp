@@ -44,7 +44,7 @@ double seconds(clockid_t clock) {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-void send(int socket, const nlohmann::json& message) {
+bool send(int socket, const nlohmann::json& message) {
   const std::string text = message.dump();
   const uint64_t size = text.size();
   std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
@@ -52,9 +52,10 @@ void send(int socket, const nlohmann::json& message) {
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t sent = ::send(socket, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) throw DeviceError("the worker process is gone");
+    if (sent <= 0) return false;
     at += static_cast<size_t>(sent);
   }
+  return true;
 }
 
 std::optional<nlohmann::json> receive(int socket, double timeout_s) {

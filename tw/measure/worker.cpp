@@ -175,7 +175,7 @@ std::optional<int> serve_worker(int argc, char** argv, const Factory& factory) {
     } catch (const std::exception& e) {
       reply = {{"error", e.what()}};
     }
-    send(kWorkerSocket, reply);
+    if (!send(kWorkerSocket, reply)) break;
   }
   return 0;
 }

@@ -107,8 +107,7 @@ WorkerProcess::~WorkerProcess() {
 nlohmann::json WorkerProcess::ask(const nlohmann::json& message, double timeout_s) {
   std::optional<nlohmann::json> reply;
   try {
-    send(socket_, message);
-    reply = receive(socket_, timeout_s);
+    if (send(socket_, message)) reply = receive(socket_, timeout_s);
   } catch (const DeviceError& e) {
     fail(e.message());
   }

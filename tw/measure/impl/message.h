@@ -15,8 +15,8 @@ inline constexpr const char* kWorkerFlag = "--measure-worker";
 /// What a clock of the system says, in seconds.
 double seconds(clockid_t clock);
 
-/// Sends one message (length, then JSON text). Throws DeviceError when the other end is gone.
-void send(int socket, const nlohmann::json& message);
+/// Sends one message (length, then JSON text). False when the other end is gone.
+bool send(int socket, const nlohmann::json& message);
 /// The next message; nullopt at the end of the stream. Throws DeviceError after `timeout_s` without
 /// a whole message (negative: waits for ever).
 std::optional<nlohmann::json> receive(int socket, double timeout_s);
