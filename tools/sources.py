@@ -63,7 +63,7 @@ class Memory:
         self.keys = set(path.read_text().split()) if path.exists() else set()
 
     def keep(self, keys):
-        self.path.parent.mkdir(exist_ok=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("\n".join(sorted(keys)))
 
 

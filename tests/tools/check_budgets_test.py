@@ -1,5 +1,5 @@
-import unittest
 
+import support
 from support import ToolTest
 
 
@@ -80,4 +80,4 @@ class Budgets(ToolTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

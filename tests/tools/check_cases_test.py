@@ -1,6 +1,6 @@
 import re
-import unittest
 
+import support
 from support import TOOLS, ToolTest
 
 
@@ -42,4 +42,4 @@ class CasesTable(ToolTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -1,5 +1,5 @@
-import unittest
 
+import support
 from support import ToolTest
 
 
@@ -93,4 +93,4 @@ class Layers(ToolTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -1,6 +1,6 @@
 import subprocess
-import unittest
 
+import support
 from support import ToolTest
 
 
@@ -54,4 +54,4 @@ class Reverts(ToolTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

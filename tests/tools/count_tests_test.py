@@ -1,7 +1,7 @@
 import subprocess
 import sys
-import unittest
 
+import support
 from support import TOOLS, ToolTest
 
 
@@ -40,4 +40,4 @@ class Count(ToolTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -1,8 +1,8 @@
 import json
 import shutil
 import subprocess
-import unittest
 
+import support
 from support import TOOLS, ToolTest
 
 
@@ -58,4 +58,4 @@ class Tidy(Sources):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -1,6 +1,6 @@
 import platform
-import unittest
 
+import support
 from support import ToolTest
 
 
@@ -61,4 +61,4 @@ class Lint(ToolTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

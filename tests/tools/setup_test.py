@@ -3,6 +3,7 @@ import shutil
 import subprocess
 import unittest
 
+import support
 from support import TOOLS, ToolTest
 
 
@@ -129,4 +130,4 @@ class Runtests(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()
