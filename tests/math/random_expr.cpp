@@ -65,6 +65,7 @@ int64_t RandomExprs::pick(int64_t lo, int64_t hi) {
 }
 
 Expr RandomExprs::constant() {
+  if (huge_ && pick(0, 2) == 0) return Expr(static_cast<int64_t>(random_()) >> pick(0, 3));
   constexpr std::array<int, 16> usual = {0, 1, 2, 3, 4, 4, 8, 8, 16, 16, 32, 64, 63, 65, -1, -8};
   return pick(0, 3) == 0 ? Expr(pick(-20, 20)) : Expr(usual[pick(0, usual.size() - 1)]);
 }
@@ -75,8 +76,16 @@ Expr RandomExprs::leaf() {
   return Expr::symbol(s.kind, s.id);
 }
 
+// x again from its parts, or nearly so.
+Expr RandomExprs::quotient_and_remainder(int depth) {
+  const Expr x = expr(depth), y = leaf();
+  const Expr whole = floordiv(x, y) * y;
+  return pick(0, 1) ? whole + mod(x, y) : pick(0, 1) ? x - whole : whole;
+}
+
 Expr RandomExprs::expr(int depth) {
   if (depth == 0 || pick(0, 9) == 0) return leaf();
+  if (pick(0, 29) == 0) return quotient_and_remainder(depth - 1);
   if (pick(0, 29) == 0) return cdiv(cdiv(expr(depth - 1), constant()), constant());
   constexpr std::array<Kind, 11> kinds = {Kind::add, Kind::add, Kind::add,      Kind::sub,
                                           Kind::mul, Kind::mul, Kind::floordiv, Kind::floordiv,

@@ -20,6 +20,8 @@ class RandomExprs {
   explicit RandomExprs(unsigned seed) : random_(seed) {}
 
   Expr expr(int depth);
+  /// Constants up to the limits of int64 from now on.
+  void use_huge_constants() { huge_ = true; }
   /// New facts and assignments of the symbols that expr() uses.
   void new_world();
   const Facts& facts() const { return facts_; }
@@ -28,6 +30,7 @@ class RandomExprs {
 
  private:
   Expr leaf();
+  Expr quotient_and_remainder(int depth);
   Expr constant();
   SymbolFact fact(Symbol s, int64_t value);
   std::optional<Expr> bound(Symbol s, bool upper, int64_t value);
@@ -35,6 +38,7 @@ class RandomExprs {
   Assignment variation();
 
   std::mt19937_64 random_;
+  bool huge_ = false;
   Facts facts_;
   std::vector<Assignment> assignments_;
 };

@@ -62,19 +62,19 @@ std::optional<Expr> known_value(const Expr& e, const Facts& facts) {
 }
 
 std::vector<SimplifyRule> build_rules() {
-  const Expr x = any(0), y = any(1), a = literal(0), b = literal(1), c = literal(2);
+  const Expr x = any(0), a = literal(0), b = literal(1), c = literal(2);
   auto always = [](const Match&) { return true; };
   auto nonzero = [=](const Match& m) { return m.lt(0, x) || m.lt(x, 0); };
   auto nested = [=](const Match& m) { return m.divides(b, a); };
-  auto positive = [=](const Match& m) { return m.lt(0, a) && m.lt(0, c); };
+  auto positive = [=](const Match& m) { return m.lt(0, c); };
   // clang-format off
   return {
     {"known_value", known_value, true},
-    rule("equal_quotient",   floordiv(x, x),                 1,                         nonzero),
-    rule("nested_remainder", mod(mod(x, a), b),              mod(x, b),                 nested),
-    rule("nested_quotient",  floordiv(floordiv(x, a), c),    floordiv(x, a * c),        positive),
+    rule("equal_quotient",   floordiv(x, x),                  1,                         nonzero),
+    rule("nested_remainder", mod(mod(x, a), b),               mod(x, b),                 nested),
+    rule("nested_quotient",  floordiv(floordiv(x, a), c),     floordiv(x, a * c),        positive),
     rule("quotient_of_sum",  floordiv(floordiv(x, a) + b, c), floordiv(x + a * b, a * c), positive),
-    rule("negated_quotient", floordiv(x, -1),                0 - x,                     always),
+    rule("negated_quotient", floordiv(x, -1),                 0 - x,                     always),
     {"multiply_quotient_out", multiply_quotient_out},
     {"split_quotient", split_quotient},
     {"split_remainder", split_remainder, true},
