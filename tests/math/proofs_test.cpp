@@ -73,6 +73,15 @@ TEST_F(Proofs, ALoopMayStartAtAnotherCounter) {
   EXPECT_TRUE(prove_le(0, i1, facts));
 }
 
+TEST_F(Proofs, ALoopInStepsStaysInside) {
+  facts[K.symbol()] = {.multiple_of = 32};
+  facts[i0.symbol()] = {.multiple_of = 16, .from = Expr(0), .below = K};
+  EXPECT_TRUE(prove_le(i0 + 15, K - 1, facts));
+  EXPECT_TRUE(prove_le(i0 * N + 15 * N, K * N, facts));
+  EXPECT_FALSE(prove_le(i0 + 16, K - 1, facts));
+  EXPECT_EQ(simple(min(K - i0, 16)), "16");
+}
+
 TEST_F(Proofs, QuotientAndRemainderOfAFlatIndex) {
   facts[N.symbol()] = {.range = {1, Interval::kMax}};
   facts[pid0.symbol()] = {.below = M * N};

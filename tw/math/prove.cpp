@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "tw/math/impl/analysis.h"
@@ -19,7 +21,8 @@ class Prover {
   static constexpr int kMaxDepth = 8;
   static constexpr int kBudget = 60;
 
-  bool nonnegative(const Polynomial& p, int depth) {
+  bool nonnegative(const Polynomial& exact, int depth) {
+    const Polynomial p = with_slack(exact);
     if (bounds(p, facts_).lo >= 0) return true;
     if (depth == 0 || budget_-- <= 0) return false;
     if (!seen_.insert(to_expr(p)).second) return false;
@@ -29,6 +32,16 @@ class Prover {
       if (factor && by_atom(atom, *factor, rest, depth - 1)) return true;
     }
     return false;
+  }
+
+  // Where all terms but the constant c are multiples of g, p >= 0 already where p > c mod g - g:
+  // K - 16 - i >= 0 follows from i < K if 16 divides both.
+  Polynomial with_slack(const Polynomial& p) const {
+    Polynomial terms = p;
+    terms.set({}, 0);
+    const int64_t g = divisor(terms, facts_);
+    if (g <= 1) return p;
+    return p.plus(Polynomial(g - 1 - floor_mod(p.constant(), g))).value_or(p);
   }
 
   // Innermost first: loop counters are bounded by program ids and sizes, those by sizes.
@@ -70,8 +83,14 @@ class Prover {
     const SymbolFact fact = fact_of(atom.symbol(), facts_);
     if (!fact.from && !fact.below) return false;
     const Interval sign = bounds(factor, facts_);
-    if (sign.hi <= 0 && fact.below && with(factor, *fact.below - 1, rest, depth)) return true;
+    if (sign.hi <= 0 && fact.below && with(factor, last_before(fact), rest, depth)) return true;
     return sign.lo >= 0 && fact.from && with(factor, *fact.from, rest, depth);
+  }
+
+  // The largest value below fact.below that a multiple can have.
+  Expr last_before(const SymbolFact& fact) const {
+    const int64_t g = std::gcd(divisor(*fact.below, facts_), fact.multiple_of);
+    return *fact.below - Expr(std::max<int64_t>(g, 1));
   }
 
   // min(x, y) is x or y; where p falls with it, being <= x alone is enough. max mirrors it.
