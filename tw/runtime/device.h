@@ -15,6 +15,9 @@ class Device {
  public:
   /// Throws UserError for a name it does not know, with the known ones.
   static Device open(const std::string& name);
+  /// cpu:0, with kernels compiled as for `machine`: to run the texts of narrower vectors and of
+  /// other cache sizes here. Running them where the instructions lack is the caller's mistake.
+  static Device open_as(const CpuMachine& machine);
   const std::string& name() const;
   const CpuMachine& cpu() const;
   ThreadPool& pool() const;
@@ -23,6 +26,10 @@ class Device {
   struct State;
   std::shared_ptr<State> state_;
 };
+
+/// This machine: instruction set from the processor, caches from the operating system, cores that
+/// this process may use. A hypervisor that shows the caches of the whole socket is believed.
+CpuMachine detect_cpu();
 
 /// Uninitialised memory of the device, contiguous, 64-byte aligned.
 Tensor empty(const Device& d, DType t, std::vector<int64_t> dims);

@@ -28,6 +28,11 @@ File open(const std::string& path, const char* how) {
   return f;
 }
 
+[[noreturn]] void damaged(const std::string& path, size_t offset, const std::string& what,
+                          const std::string& wanted) {
+  throw UserError(fmt::format("{}: byte {}: {}", path, offset, what), wanted);
+}
+
 /// The header's dictionary, e.g. {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, read
 /// left to right; `offset` of the file stands in every message.
 class HeaderParser {
@@ -37,6 +42,7 @@ class HeaderParser {
 
   struct Header {
     std::string descr;
+    size_t descr_at = 0;  ///< offset in the file
     bool fortran = false;
     std::vector<int64_t> dims;
   };
@@ -46,9 +52,13 @@ class HeaderParser {
     bool descr = false, order = false, shape = false;
     expect('{');
     while (!accept('}')) {
+      peek();
+      const size_t key_at = at_;
       std::string key = quoted();
       expect(':');
       if (key == "descr") {
+        peek();
+        h.descr_at = offset_ + at_;
         h.descr = quoted();
         descr = true;
       } else if (key == "fortran_order") {
@@ -58,6 +68,7 @@ class HeaderParser {
         h.dims = tuple();
         shape = true;
       } else {
+        at_ = key_at;
         fail(fmt::format("key '{}'", key), "wanted descr, fortran_order or shape");
       }
       if (!accept(',') && peek() != '}') fail("no ',' or '}'", "wanted one after a value");
@@ -68,11 +79,10 @@ class HeaderParser {
     return h;
   }
 
-  [[noreturn]] void fail(const std::string& what, const std::string& wanted) const {
-    throw UserError(fmt::format("{}: byte {}: {}", path_, offset_ + at_, what), wanted);
-  }
-
  private:
+  [[noreturn]] void fail(const std::string& what, const std::string& wanted) const {
+    damaged(path_, offset_ + at_, what, wanted);
+  }
   char peek() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
@@ -125,11 +135,6 @@ class HeaderParser {
   size_t offset_, at_ = 0;
 };
 
-[[noreturn]] void damaged(const std::string& path, size_t offset, const std::string& what,
-                          const std::string& wanted) {
-  throw UserError(fmt::format("{}: byte {}: {}", path, offset, what), wanted);
-}
-
 std::string read_exactly(std::FILE* f, size_t n, const std::string& path, size_t offset,
                          const char* what) {
   std::string s(n, '\0');
@@ -141,17 +146,18 @@ std::string read_exactly(std::FILE* f, size_t n, const std::string& path, size_t
   return s;
 }
 
-DType dtype_of(const HeaderParser::Header& h, std::optional<DType> as, const HeaderParser& at) {
+DType dtype_of(const HeaderParser::Header& h, std::optional<DType> as, const std::string& path) {
   std::optional<DType> found;
   for (int i = 0; i < kDTypeCount && !found; ++i) {
     // Formats that numpy lacks share the string of an unsigned integer, which comes first.
     if (h.descr == info(static_cast<DType>(i)).numpy) found = static_cast<DType>(i);
   }
   if (!found) {
-    at.fail(fmt::format("descr '{}'", h.descr), "wanted a little-endian type such as '<f4'");
+    damaged(path, h.descr_at, fmt::format("descr '{}'", h.descr),
+            "wanted a little-endian type such as '<f4'");
   }
   if (as && bytes(*as) != bytes(*found)) {
-    at.fail(fmt::format("elements of type '{}'", h.descr),
+    damaged(path, h.descr_at, fmt::format("elements of type '{}'", h.descr),
             fmt::format("wanted {} ('{}')", name(*as), info(*as).numpy));
   }
   return as.value_or(*found);
@@ -176,9 +182,8 @@ Tensor read_npy(const std::string& path, std::optional<DType> as) {
     damaged(path, 8, fmt::format("a header of {} bytes", size), "wanted at most 1048576");
   }
   std::string text = read_exactly(f.get(), size, path, begin, "the header");
-  HeaderParser parser(text, path, begin);
-  HeaderParser::Header h = parser.parse();
-  DType dtype = dtype_of(h, as, parser);
+  HeaderParser::Header h = HeaderParser(text, path, begin).parse();
+  const DType dtype = dtype_of(h, as, path);
 
   if (h.fortran) std::reverse(h.dims.begin(), h.dims.end());
   const int64_t data_bytes = byte_count(dtype, h.dims);

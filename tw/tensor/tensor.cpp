@@ -163,16 +163,20 @@ static void* allocate(int64_t size) {
   return p;
 }
 
+int64_t machine_memory() {
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
 Tensor host_tensor(DType t, std::vector<int64_t> dims) {
   TensorView v{nullptr, t, std::move(dims), {}};
   const int64_t size = byte_count(t, v.dims);
   v.strides = contiguous_strides(v.dims);
   // Asking first: an overcommitting kernel grants any size and kills the process when it is used.
-  const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
-  if (static_cast<double>(size) < memory) v.data = allocate(size);
+  const int64_t memory = machine_memory();
+  if (size < memory) v.data = allocate(size);
   if (!v.data) {
     throw EnvError(fmt::format("no memory for {}{}: it takes {:.1f} GB, the machine has {:.1f} GB",
-                               name(t), list(v.dims), size * 1e-9, memory * 1e-9));
+                               name(t), list(v.dims), double(size) * 1e-9, double(memory) * 1e-9));
   }
   return {v, std::shared_ptr<void>(v.data, std::free)};
 }

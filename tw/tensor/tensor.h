@@ -67,6 +67,9 @@ class Tensor {
   std::shared_ptr<void> owner_;
 };
 
+/// Bytes of memory that this machine has.
+int64_t machine_memory();
+
 /// Host memory, 64-byte aligned, contiguous, uninitialised. Throws UserError when the byte count
 /// overflows, EnvError when it is more than the machine's memory or not to be had.
 Tensor host_tensor(DType t, std::vector<int64_t> dims);

@@ -1,0 +1,69 @@
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <fstream>
+#include <string>
+#include <unistd.h>
+
+#include "tw/runtime/device.h"
+#include "tw/runtime/thread_pool.h"
+
+namespace tw {
+
+namespace {
+
+/// The widest instruction set whose every feature (those of the compiler's -march level) is there
+/// and enabled by the operating system.
+std::string detect_isa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  unsigned a = 0, b = 0, c = 0, d = 0, extended = 0;
+  __get_cpuid(1, &a, &b, &c, &d);
+  __get_cpuid(0x80000001, &a, &b, &extended, &d);
+  const bool movbe = c >> 22 & 1, f16c = c >> 29 & 1, lzcnt = extended >> 5 & 1;
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && movbe &&
+                  f16c && lzcnt;
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
+  return v4 ? "avx512" : v3 ? "avx2" : "generic";
+#elif defined(__aarch64__)
+  return "neon";
+#else
+  return "generic";
+#endif
+}
+
+std::string model_name() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+/// Bytes of a cache, or what stands there already when the system does not say.
+void ask(int what, int64_t& bytes) {
+  const long n = sysconf(what);
+  if (n > 0) bytes = n;
+}
+
+}  // namespace
+
+CpuMachine detect_cpu() {
+  CpuMachine m = machine_named(detect_isa());
+#if defined(__aarch64__)
+  m.march = "armv8-a";  // any 64-bit Arm runs it; the named machine is a newer one
+#endif
+  m.name = model_name();
+  ask(_SC_LEVEL1_DCACHE_SIZE, m.l1d);
+  ask(_SC_LEVEL2_CACHE_SIZE, m.l2);
+  ask(_SC_LEVEL3_CACHE_SIZE, m.l3);
+  m.cores = usable_cores();
+  return m;
+}
+
+}  // namespace tw
