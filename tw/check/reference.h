@@ -1,8 +1,10 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "tw/check/bound.h"
+#include "tw/tensor/tensor.h"
 
 namespace tw::check {
 
@@ -18,5 +20,13 @@ struct Reference {
   Accuracy accuracy;  ///< what the bound of every output follows from
   std::vector<ReferenceOutput> outputs;
 };
+
+/// The element that is furthest from the reference, by error over bound.
+struct Worst {
+  double error = 0;  ///< |got - reference|; infinity where the kinds of value differ
+  double ratio = 0;  ///< error / check::bound
+  int64_t output = 0, index = 0;
+};
+Worst worst_error(const Reference& want, std::span<const TensorView> outputs);
 
 }  // namespace tw::check

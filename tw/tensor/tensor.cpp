@@ -246,4 +246,10 @@ void set(const TensorView& t, int64_t index, double value) {
   std::memcpy(element(t, index), &bits, bytes(t.dtype));
 }
 
+std::vector<double> to_doubles(const TensorView& t) {
+  std::vector<double> all(static_cast<size_t>(t.count()));
+  for (int64_t i = 0; i < t.count(); ++i) all[static_cast<size_t>(i)] = get(t, i);
+  return all;
+}
+
 }  // namespace tw

@@ -80,5 +80,7 @@ Tensor copy(const TensorView& t);
 /// and tools. Throws UserError when the index is outside.
 double get(const TensorView& t, int64_t index);
 void set(const TensorView& t, int64_t index, double value);
+/// All elements in row-major order.
+std::vector<double> to_doubles(const TensorView& t);
 
 }  // namespace tw
