@@ -43,6 +43,15 @@ class Show(ToolTest):
         items = self.command("echo 'Running 0 tests from 0 test suites.'", ("(x)", "== 1"))
         self.assertEqual(self.outcomes(items), ["NOT RUN"])
 
+    def test_figure_of_a_log(self):
+        items = [{"says": "s", "log": "l.log", "figures": [
+            {"says": "f", "find": "mismatches (\\d+)", "bar": "== 0"}]}]
+        self.assertEqual(self.outcomes(items), ["NOT RUN"])
+        self.write("l.log", "# date\nmismatches 0\n")
+        self.assertEqual(self.outcomes(items), ["PASS"])
+        self.write("l.log", "# date\nmismatches 2\n")
+        self.assertEqual(self.outcomes(items), ["FAIL"])
+
     def test_figure_of_rows_is_the_median_over_runs(self):
         for run, ratios in enumerate(([1, 4], [2, 8], [0.5, 0.5])):
             rows = [{"kernel": "gemm", "ratio": r, "date": "d", "commit": "c"} for r in ratios]
