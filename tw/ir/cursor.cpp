@@ -9,8 +9,8 @@
 #include <set>
 
 #include "tw/base/error.h"
-#include "tw/ir/impl/rules.h"
 #include "tw/ir/infer.h"
+#include "tw/ir/print.h"
 
 namespace tw {
 namespace {

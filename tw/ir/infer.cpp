@@ -144,6 +144,63 @@ bool dot_accepts(DType a, DType b, DType acc) {
 
 }  // namespace
 
+bool is_elementwise(Opcode code) {
+  switch (code) {
+    case Opcode::iota:
+    case Opcode::load:
+    case Opcode::store:
+    case Opcode::reshape:
+    case Opcode::transpose:
+    case Opcode::broadcast:
+    case Opcode::reduce:
+    case Opcode::dot:
+    case Opcode::for_:
+    case Opcode::if_:
+    case Opcode::par:
+    case Opcode::keep:
+    case Opcode::contract:
+      return false;
+    case Opcode::full:
+    case Opcode::index:
+    case Opcode::cast:
+    case Opcode::bitcast:
+    case Opcode::neg:
+    case Opcode::abs:
+    case Opcode::not_:
+    case Opcode::sqrt:
+    case Opcode::rsqrt:
+    case Opcode::exp:
+    case Opcode::exp2:
+    case Opcode::log:
+    case Opcode::tanh:
+    case Opcode::erf:
+    case Opcode::floor:
+    case Opcode::ceil:
+    case Opcode::round:
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::mul:
+    case Opcode::div:
+    case Opcode::rem:
+    case Opcode::min:
+    case Opcode::max:
+    case Opcode::min_num:
+    case Opcode::max_num:
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_:
+    case Opcode::shl:
+    case Opcode::shr:
+    case Opcode::eq:
+    case Opcode::ne:
+    case Opcode::lt:
+    case Opcode::le:
+    case Opcode::where:
+      return true;
+  }
+  return false;
+}
+
 void check_type(const Type& t, SourceLoc at) {
   if (t.shape.size() > kMaxRank)
     throw UserError(at, fmt::format("a tile of {} axes, more than {}", t.shape.size(), kMaxRank));

@@ -24,6 +24,10 @@ Type infer_broadcast(const Type& a, const Extents& shape, SourceLoc at);
 Type infer_reduce(const Type& a, int axis, Combiner combiner, SourceLoc at);
 Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at);
 
+/// True for ops that make each element of the result from the elements at its place, anywhere in
+/// the tile: what a combiner region may hold.
+bool is_elementwise(Opcode code);
+
 /// The rule of casts about rounding and saturation: they choose among floats, so both types must be
 /// floats when one is not the default.
 void check_cast(DType from, DType to, const CastAttr& how, SourceLoc at);

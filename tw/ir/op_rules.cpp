@@ -68,64 +68,6 @@ void check_if(const Program& p, const Op& op) {
   }
 }
 
-// What a combiner may hold: it must work on one pair of elements, in any order, anywhere.
-bool is_elementwise(const Op& op) {
-  switch (op.code) {
-    case Opcode::iota:
-    case Opcode::load:
-    case Opcode::store:
-    case Opcode::reshape:
-    case Opcode::transpose:
-    case Opcode::broadcast:
-    case Opcode::reduce:
-    case Opcode::dot:
-    case Opcode::for_:
-    case Opcode::if_:
-    case Opcode::par:
-    case Opcode::keep:
-    case Opcode::contract:
-      return false;
-    case Opcode::full:
-    case Opcode::index:
-    case Opcode::cast:
-    case Opcode::bitcast:
-    case Opcode::neg:
-    case Opcode::abs:
-    case Opcode::not_:
-    case Opcode::sqrt:
-    case Opcode::rsqrt:
-    case Opcode::exp:
-    case Opcode::exp2:
-    case Opcode::log:
-    case Opcode::tanh:
-    case Opcode::erf:
-    case Opcode::floor:
-    case Opcode::ceil:
-    case Opcode::round:
-    case Opcode::add:
-    case Opcode::sub:
-    case Opcode::mul:
-    case Opcode::div:
-    case Opcode::rem:
-    case Opcode::min:
-    case Opcode::max:
-    case Opcode::min_num:
-    case Opcode::max_num:
-    case Opcode::and_:
-    case Opcode::or_:
-    case Opcode::xor_:
-    case Opcode::shl:
-    case Opcode::shr:
-    case Opcode::eq:
-    case Opcode::ne:
-    case Opcode::lt:
-    case Opcode::le:
-    case Opcode::where:
-      return true;
-  }
-  return false;
-}
-
 void check_par(const Program& p, const Op& op) {
   const Region& r = op.regions[0];
   if (!r.args.empty() || !r.yields.empty()) fail(op, "its region takes and yields nothing");
@@ -166,7 +108,7 @@ void check_reduce(const Program& p, const Op& op) {
   if (types(p, r.args) != elements)
     fail(op, "the combiner takes the left, then the right elements");
   for (const Op& inner : r.ops)
-    if (!is_elementwise(inner) || !p.type(inner.out[0]).shape.empty())
+    if (!is_elementwise(inner.code) || !p.type(inner.out[0]).shape.empty())
       fail(op, fmt::format("'{}' cannot stand in a combiner, which works on single elements",
                            info(inner.code).name));
 }

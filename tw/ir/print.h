@@ -20,4 +20,9 @@ std::string print(const Program& p, const Op& op);
 /// on anything else.
 Program parse(const std::string& text, const std::string& file = "<ir>");
 
+/// What text can hold as a name: [A-Za-z_][A-Za-z0-9_]*.
+bool is_identifier(const std::string& s);
+/// Names that text gives to coordinates and counters, which a dim cannot have: "pid0", "i3".
+bool is_symbol_word(const std::string& s);
+
 }  // namespace tw

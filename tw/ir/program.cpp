@@ -58,6 +58,29 @@ void walk_region(R& r, const Visit& visit) {
   }
 }
 
+// Calls f on each expression of an attribute; Attr is const or not, as f wants.
+template <class Attr, class F>
+void each_expr(Attr& attr, const F& f) {
+  if (auto* view = std::get_if<ViewAttr>(&attr))
+    for (auto& e : view->view.origin) f(e);
+  if (auto* index = std::get_if<IndexAttr>(&attr)) f(index->value);
+  if (auto* cast = std::get_if<CastAttr>(&attr)) f(cast->seed);
+  if (auto* loop = std::get_if<LoopAttr>(&attr)) {
+    f(loop->lo);
+    f(loop->hi);
+    f(loop->step);
+  }
+  if (auto* contract = std::get_if<ContractAttr>(&attr)) {
+    f(contract->rows);
+    f(contract->cols);
+    f(contract->depth);
+  }
+  if (auto* cond = std::get_if<CondAttr>(&attr)) {
+    f(cond->a);
+    f(cond->b);
+  }
+}
+
 }  // namespace
 
 bool Number::operator==(const Number& o) const {
@@ -90,6 +113,13 @@ void walk(const Program& p, const std::function<void(const Op&)>& visit) {
 void walk(Program& p, const std::function<void(Op&)>& visit) { walk_region(p.body, visit); }
 void walk(Region& r, const std::function<void(Op&)>& visit) { walk_region(r, visit); }
 void walk(const Region& r, const std::function<void(const Op&)>& visit) { walk_region(r, visit); }
+
+void for_each_expr(const Op& op, const std::function<void(const Expr&)>& visit) {
+  each_expr(op.attr, visit);
+}
+void map_exprs(Op& op, const std::function<Expr(const Expr&)>& f) {
+  each_expr(op.attr, [&](Expr& e) { e = f(e); });
+}
 
 std::string symbol_name(const Program& p, Symbol s) {
   switch (s.kind) {

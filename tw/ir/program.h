@@ -206,6 +206,11 @@ void walk(Program& p, const std::function<void(Op&)>& visit);
 void walk(Region& r, const std::function<void(Op&)>& visit);
 void walk(const Region& r, const std::function<void(const Op&)>& visit);
 
+/// Visits (replaces) the integer expressions of the op's attribute; those of its regions' ops are
+/// not among them.
+void for_each_expr(const Op& op, const std::function<void(const Expr&)>& visit);
+void map_exprs(Op& op, const std::function<Expr(const Expr&)>& f);
+
 /// The name of a symbol in text: the dim's name, "pid0", "i3".
 std::string symbol_name(const Program& p, Symbol s);
 

@@ -6,6 +6,7 @@
 
 #include "tw/base/error.h"
 #include "tw/ir/infer.h"
+#include "tw/ir/print.h"
 
 namespace tw {
 namespace {
@@ -174,7 +175,7 @@ class Scopes {
 
   void region(const Region& r) {
     for (const Op& op : r.ops) {
-      std::visit([&](const auto& a) { attribute(a, op.at); }, op.attr);
+      for_each_expr(op, [&](const Expr& e) { expr(e, op.at); });
       const bool loops = op.code == Opcode::for_;
       if (loops) open(op.as<LoopAttr>().loop, op.at);
       for (const Region& inner : op.regions) region(inner);
@@ -183,32 +184,6 @@ class Scopes {
   }
 
  private:
-  void attribute(const ViewAttr& a, SourceLoc at) {
-    for (const Expr& e : a.view.origin) expr(e, at);
-  }
-  void attribute(const IndexAttr& a, SourceLoc at) { expr(a.value, at); }
-  void attribute(const CastAttr& a, SourceLoc at) { expr(a.seed, at); }
-  void attribute(const LoopAttr& a, SourceLoc at) {
-    expr(a.lo, at);
-    expr(a.hi, at);
-    expr(a.step, at);
-  }
-  void attribute(const CondAttr& a, SourceLoc at) {
-    expr(a.a, at);
-    expr(a.b, at);
-  }
-  void attribute(const ContractAttr& a, SourceLoc at) {
-    expr(a.rows, at);
-    expr(a.cols, at);
-    expr(a.depth, at);
-  }
-  void attribute(const NoneAttr&, SourceLoc) {}
-  void attribute(const FullAttr&, SourceLoc) {}
-  void attribute(const AxisAttr&, SourceLoc) {}
-  void attribute(const PermAttr&, SourceLoc) {}
-  void attribute(const ReduceAttr&, SourceLoc) {}
-  void attribute(const DotAttr&, SourceLoc) {}
-
   void expr(const Expr& e, SourceLoc at) {
     for_each_symbol(e, [&](Symbol s) {
       if (!exists(s)) fail(at, fmt::format("{} is not in scope", symbol_name(p_, s)));

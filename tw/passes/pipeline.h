@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tw/ir/program.h"
+#include "tw/passes/canonicalize.h"
 #include "tw/target/machine.h"
 #include "tw/target/mapping.h"
 #include "tw/target/specialisation.h"
@@ -21,9 +22,6 @@ struct Pass {
   const char* name;
   void (*run)(Program& p, const PassContext& context);
 };
-
-/// Target-independent: makes traced ir canonical (the text that cache keys hash).
-void canonicalize(Program& p);
 
 /// The list that lowers canonical ir for a CPU; pipeline.cpp says why the order is what it is.
 std::span<const Pass> cpu_passes();

@@ -20,9 +20,4 @@ std::optional<Violation> first_violation(const Program& p);
 /// Violation or UserError.
 void check_op(const Program& p, const Facts& facts, const Op& op);
 
-/// True for [A-Za-z_][A-Za-z0-9_]*.
-bool is_identifier(const std::string& s);
-/// True for names that text needs for something else: "pid0", "i3".
-bool is_symbol_word(const std::string& s);
-
 }  // namespace tw

@@ -1,0 +1,4 @@
+#pragma once
+
+// The tile language: docs/language.md.
+#include "tw/lang/ops.h"

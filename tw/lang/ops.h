@@ -1,0 +1,137 @@
+#pragma once
+
+#include <array>
+
+#include "tw/lang/trace.h"
+
+namespace tw {
+
+// ---- memory
+
+struct LoadOptions {
+  Constant pad = 0;  ///< what elements outside the tensor read as
+};
+Tile load(const TileView& v, const LoadOptions& o = {}, SourceLoc at = SourceLoc::here());
+/// Elements outside the tensor are dropped.
+void store(const TileView& v, const Tile& t, SourceLoc at = SourceLoc::here());
+
+// ---- types and shapes
+
+/// rounding and saturate choose among floats, so they need a float on both sides. Floats become
+/// integers toward zero, clamped to the range, NaN gives 0; integers wrap. SR draws element e's
+/// bits from Philox with key (seed, 0), counter e (row-major in the tile).
+struct CastOptions {
+  Rounding rounding = Rounding::RN;
+  bool saturate = false;
+  Index seed = 0;
+};
+Tile cast(const Tile& x, DType t, const CastOptions& o = {}, SourceLoc at = SourceLoc::here());
+Tile bitcast(const Tile& x, DType t, SourceLoc at = SourceLoc::here());
+Tile reshape(const Tile& x, const Extents& shape, SourceLoc at = SourceLoc::here());
+Tile as_row(const Tile& x, SourceLoc at = SourceLoc::here());     ///< [n] becomes [1,n]
+Tile as_col(const Tile& x, SourceLoc at = SourceLoc::here());     ///< [n] becomes [n,1]
+Tile transpose(const Tile& x, SourceLoc at = SourceLoc::here());  ///< of two axes
+/// Axis i of the result is axis perm[i] of x.
+Tile transpose(const Tile& x, const std::vector<int>& perm, SourceLoc at = SourceLoc::here());
+Tile broadcast(const Tile& x, const Extents& shape, SourceLoc at = SourceLoc::here());
+
+// ---- elementwise; the table in docs/language.md gives special values and error bounds
+
+Tile abs(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile sqrt(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile rsqrt(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile exp(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile exp2(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile log(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile tanh(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile erf(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile floor(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile ceil(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile round(const Tile& x, SourceLoc at = SourceLoc::here());  ///< ties to even
+inline Tile min(const Arg& a, const Arg& b) { return elementwise(Opcode::min, a, b); }
+inline Tile max(const Arg& a, const Arg& b) { return elementwise(Opcode::max, a, b); }
+/// min and max where a NaN loses to a number.
+inline Tile min_num(const Arg& a, const Arg& b) { return elementwise(Opcode::min_num, a, b); }
+inline Tile max_num(const Arg& a, const Arg& b) { return elementwise(Opcode::max_num, a, b); }
+/// Per element: mask ? a : b. One of a and b must be a tile.
+Tile where(const Tile& mask, const Arg& a, const Arg& b, SourceLoc at = SourceLoc::here());
+
+// ---- functions made of the above, in the dtype of x
+
+Tile is_nan(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile relu(const Tile& x, SourceLoc at = SourceLoc::here());     ///< max(x, 0): NaN stays
+Tile sigmoid(const Tile& x, SourceLoc at = SourceLoc::here());  ///< 1 / (1 + exp(-x))
+Tile silu(const Tile& x, SourceLoc at = SourceLoc::here());     ///< x / (1 + exp(-x))
+/// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+Tile gelu_tanh(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile gelu_erf(const Tile& x, SourceLoc at = SourceLoc::here());  ///< x/2 (1 + erf(x / sqrt(2)))
+
+// ---- contraction
+
+struct DotOptions {
+  Precision precision = Precision::ieee;
+};
+/// acc + a @ b for a [m,k], b [k,n], acc [m,n]; acc (f32, f64 or i32) keeps its type.
+Tile dot(const Tile& a, const Tile& b, const Tile& acc, const DotOptions& o = {},
+         SourceLoc at = SourceLoc::here());
+
+// ---- reductions keep their axis, with extent 1
+
+Tile reduce(const Tile& x, int axis, Combiner c, SourceLoc at = SourceLoc::here());
+/// Of a tile of two axes: row_* folds each row to one element ([m,n] to [m,1]), col_* each column.
+Tile row_sum(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile row_max(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile row_min(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile col_sum(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile col_max(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile col_min(const Tile& x, SourceLoc at = SourceLoc::here());
+
+template <size_t N>
+using Tiles = std::array<Tile, N>;
+
+using CombinerFunction =
+    std::function<std::vector<Tile>(const std::vector<Tile>& left, const std::vector<Tile>& right)>;
+std::vector<Tile> reduce_tiles(const std::vector<Tile>& xs, int axis, const CombinerFunction& f,
+                               SourceLoc at);
+
+template <size_t N, size_t... I>
+Tiles<N> to_tiles(const std::vector<Tile>& v, std::index_sequence<I...>) {
+  return {v.at(I)...};
+}
+
+template <class F, size_t N>
+concept TakesLine = std::is_invocable_r_v<Tiles<N>, F, Tiles<N>, Tiles<N>, SourceLoc>;
+template <class F, size_t N>
+concept CombinesTiles = TakesLine<F, N> || std::is_invocable_r_v<Tiles<N>, F, Tiles<N>, Tiles<N>>;
+
+/// Folds N tiles of equal extents together: f takes the left and the right elements as Tiles<N> of
+/// rank 0 and gives their combination. f must be associative and commutative (up to rounding) and
+/// sees only its arguments: `auto [v, i] = reduce({x, index}, 1, argmax_pair);` A function that
+/// takes a SourceLoc too gets that of the reduction.
+template <size_t N, CombinesTiles<N> F>
+Tiles<N> reduce(const Tile (&xs)[N], int axis, const F& f, SourceLoc at = SourceLoc::here()) {
+  constexpr auto all = std::make_index_sequence<N>();
+  auto combine = [&](const std::vector<Tile>& left, const std::vector<Tile>& right) {
+    const Tiles<N> l = to_tiles<N>(left, all), r = to_tiles<N>(right, all);
+    const auto call = [&]() -> Tiles<N> {
+      if constexpr (TakesLine<F, N>)
+        return f(l, r, at);
+      else
+        return f(l, r);
+    };
+    const Tiles<N> y = call();
+    return std::vector<Tile>(y.begin(), y.end());
+  };
+  return to_tiles<N>(reduce_tiles({xs, xs + N}, axis, combine, at), all);
+}
+
+/// Of two {value, index} pairs the one with the larger value: NaN is larger than all, of equal
+/// values the lower index wins. A combiner for reduce(), and a step of a loop over blocks.
+Tiles<2> argmax_pair(const Tiles<2>& a, const Tiles<2>& b, SourceLoc at = SourceLoc::here());
+/// The same with the smaller value; NaN wins, as in min.
+Tiles<2> argmin_pair(const Tiles<2>& a, const Tiles<2>& b, SourceLoc at = SourceLoc::here());
+/// i64 index of the largest (smallest) element along the axis, by argmax_pair (argmin_pair).
+Tile argmax(const Tile& x, int axis, SourceLoc at = SourceLoc::here());
+Tile argmin(const Tile& x, int axis, SourceLoc at = SourceLoc::here());
+
+}  // namespace tw
