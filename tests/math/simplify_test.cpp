@@ -49,7 +49,7 @@ const Example kExamples[] = {
     {"reduce_quotient", "floordiv(p0*16 + i1, 64)", "floordiv(p0, 4)"},
     {"reduce_remainder", "mod(p0*16 + i1, 64)", "i1 + mod(p0, 4)*16"},
     {"factor_choice", "min(p0*4 + d0, p1*4 + d0)", "d0 + min(p0, p1)*4"},
-    {"factor_choice", "min(p1*8 + p0*4, d1*4)", "min(d1, p0 + p1*2)*4"},
+    {"factor_choice", "min(d1*4, p1*8 + p0*4)", "min(d1, p0 + p1*2)*4"},
     {"canonical_choice", "min(p1, min(p0, p1 + 1))", "min(p0, p1)"},
     {"canonical_choice", "max(d0 - i0, d0 - 9)", "d0 - i0"},
     {"canonical_sum", "p1 + p0*3 - p1*2 - p0*2", "p0 - p1"},
