@@ -33,6 +33,22 @@ function(tw_add_layers)
       endif()
     endforeach()
   endforeach()
+  tw_add_emitter_version()
+endfunction()
+
+# Makes the function emitter_version() of tw/jit anew whenever a source that it hashes changes.
+function(tw_add_emitter_version)
+  if(NOT TARGET tw_jit)
+    return()
+  endif()
+  set(out ${CMAKE_BINARY_DIR}/emitter_version.cpp)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/emitter_version.cmake)
+  set(folders num math target ir passes emit jit)
+  list(TRANSFORM folders REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/tw/\\1/*")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folders})
+  add_custom_command(OUTPUT ${out} DEPENDS ${sources} ${script}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DOUT=${out} -P ${script})
+  target_sources(tw_jit PRIVATE ${out})
 endfunction()
 
 # Layers whose tests run no compiler and start no process: they also run under the sanitizers.

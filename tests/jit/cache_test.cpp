@@ -1,261 +1,434 @@
 #include "tw/jit/cache.h"
 
-#include <csignal>
-#include <filesystem>
+#include <chrono>
+#include <fcntl.h>
 #include <fstream>
-#include <functional>
-#include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <thread>
+#include <utime.h>
 
-#include "tw/base/hash.h"
+#include "tw/base/error.h"
+#include "tw/jit/cache_file.h"
+#include "tw/jit/compiler.h"
 
+#include "tests/jit/scale.h"
 #include "tests/support/expect_error.h"
 
-namespace tw {
+namespace tw::test {
 
-namespace fs = std::filesystem;
-
-class Cache : public testing::Test {
- protected:
-  Cache() {
-    std::string pattern = testing::TempDir() + "tw-cache-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-    chmod(folder_.c_str(), 0777);  // tests drop their rights
-  }
-  ~Cache() override {
-    std::error_code ignored;
-    fs::permissions(folder_, fs::perms::all, ignored);
-    fs::remove_all(folder_, ignored);
-  }
-
-  KernelCache cache(int64_t most_bytes = 1 << 30) const {
-    return KernelCache(folder_ + "/kernels", most_bytes);
-  }
-  static CacheEntry entry(int i, size_t object_bytes = 100) {
-    return {.key_text = "key " + std::to_string(i),
-            .launch = "launch " + std::to_string(i),
-            .source = "int source;",
-            .object = std::string(object_bytes, static_cast<char>('a' + i % 26))};
-  }
-  std::string file_of(int i) const {
-    return folder_ + "/kernels/" + hash_hex(entry(i).key_text) + ".twk";
-  }
-
-  /// What `body` wrote to standard error in a child process, which exits with body's result.
-  static std::pair<int, std::string> in_child(const std::function<int()>& body) {
-    int ends[2];
-    EXPECT_EQ(pipe(ends), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-      dup2(ends[1], 2);
-      _exit(body());
-    }
-    close(ends[1]);
-    std::string said;
-    char buffer[4096];
-    for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, n);
-    close(ends[0]);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, said};
-  }
-
-  std::string folder_;
-};
-
-static bool same(const std::optional<CacheEntry>& a, const CacheEntry& b) {
-  return a && a->key_text == b.key_text && a->launch == b.launch && a->source == b.source &&
-         a->object == b.object;
+/// A shared object whose function number() returns 42, compiled once.
+static const std::string& object() {
+  static const std::string bytes =
+      compile_shared(find_compiler(), machine_named("generic"),
+                     "extern \"C\" __attribute__((visibility(\"default\"))) int number() "
+                     "{ return 42; }\n",
+                     false);
+  return bytes;
 }
 
-static size_t count_of(const std::string& text, const std::string& word) {
-  size_t n = 0;
-  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size()) ++n;
+static int number(const Cache::Loaded& loaded) {
+  return reinterpret_cast<int (*)()>(loaded.module->symbol("number"))();
+}
+
+static std::string read(const std::string& path) {
+  std::ifstream f(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(f), {}};
+}
+
+static void write(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+/// Lines of warning that body() writes to stderr.
+template <class F>
+static std::vector<std::string> warnings(F&& body) {
+  testing::internal::CaptureStderr();
+  body();
+  std::istringstream text(testing::internal::GetCapturedStderr());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    if (line.find("warning") != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST(CacheFile, GoesThereAndBack) {
+  const CacheFile file{std::string("\x7f"
+                                   "ELF\0object",
+                                   11),
+                       "the key\n", "metadata"};
+  const auto back = unpack(pack(file));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->object, file.object);
+  EXPECT_EQ(back->key, file.key);
+  EXPECT_EQ(back->metadata, file.metadata);
+  EXPECT_TRUE(unpack(pack({})));
+}
+
+TEST(CacheFile, EveryDamagedByteAndCutIsNoticed) {
+  const std::string good = pack({std::string(100, 'o'), std::string(50, 'k'), "meta"});
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 4);
+    EXPECT_FALSE(unpack(bad)) << "byte " << i;
+    EXPECT_FALSE(unpack(good.substr(0, i))) << "cut to " << i;
+    EXPECT_FALSE(unpack(good.substr(i + 1))) << "without the first " << i + 1;
+  }
+  EXPECT_FALSE(unpack(good + "x"));
+}
+
+TEST(Cache, StoresAndLoads) {
+  TempCache temp;
+  Cache cache(temp.path());
+  EXPECT_FALSE(cache.load("key"));
+  EXPECT_EQ(number(cache.store("key", "meta", object(), "text")), 42);
+  Cache other(temp.path());
+  const auto loaded = other.load("key");
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(number(*loaded), 42);
+  EXPECT_EQ(loaded->metadata, "meta");
+  EXPECT_EQ(read(other.source_path("key")), "text");
+  EXPECT_FALSE(other.load("another key"));
+  const auto items = other.items();
+  ASSERT_EQ(items.size(), 1u);
+  EXPECT_EQ(items[0].key, "key");
+  EXPECT_EQ(items[0].name, Cache::name("key"));
+  other.clear();
+  EXPECT_TRUE(other.items().empty());
+  EXPECT_FALSE(other.load("key"));
+}
+
+TEST(Cache, AnObjectThatCannotBeLoadedIsAnError) {
+  TempCache temp;
+  TW_EXPECT_ERROR(EnvError, "cannot load a compiled kernel",
+                  [&] { Cache(temp.path()).store("key", "", "no shared object", ""); });
+}
+
+TEST(Cache, TheLeastRecentlyUsedGoFirst) {
+  TempCache temp;
+  ScopedEnv size("TW_CACHE_SIZE", "1");
+  Cache cache(temp.path());
+  const std::string filler(250000, 'x');
+  for (const char* key : {"a", "b", "c"}) {
+    cache.store(key, filler, object(), "");
+    const utimbuf old{1000 + key[0], 1000 + key[0]};
+    utime((temp.path() + "/" + Cache::name(key) + ".so").c_str(), &old);
+  }
+  ASSERT_TRUE(cache.load("a"));  // marks it as used now
+  cache.store("d", filler, object(), "");
+  EXPECT_TRUE(cache.load("a"));
+  EXPECT_FALSE(cache.load("b"));
+  EXPECT_TRUE(cache.load("c"));
+  EXPECT_TRUE(cache.load("d"));
+}
+
+TEST(Cache, ASizeThatIsNoneIsAnError) {
+  TempCache temp;
+  for (const char* text : {"", "0", "-3", "much", "10 GB"}) {
+    ScopedEnv size("TW_CACHE_SIZE", text);
+    TW_EXPECT_ERROR(UserError, "wanted a number of megabytes",
+                    [&] { Cache(temp.path()).store("key", "meta", object(), "text"); });
+  }
+}
+
+TEST(Cache, WithoutAFolderKernelsStayInMemory) {
+  Cache cache("");
+  const auto lines = warnings([&] {
+    EXPECT_EQ(number(cache.store("key", "meta", object(), "text")), 42);
+    EXPECT_EQ(number(cache.store("key 2", "meta", object(), "text")), 42);
+  });
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("no cache folder"), std::string::npos) << lines[0];
+  const auto loaded = cache.load("key");
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(number(*loaded), 42);
+  EXPECT_EQ(cache.source_path("key"), "");
+}
+
+TEST(Cache, MemoryIsBoundedToo) {
+  Cache cache("");
+  ScopedEnv size("TW_CACHE_SIZE", "1");
+  warnings([&] {
+    const std::string large = object() + std::string(400000, 'x');
+    for (const char* key : {"a", "b", "c", "d"}) cache.store(key, "", large, "");
+  });
+  int kept = 0;
+  for (const char* key : {"a", "b", "c", "d"}) kept += cache.load(key).has_value();
+  EXPECT_EQ(kept, 2);
+  EXPECT_TRUE(cache.load("d"));
+}
+
+TEST(Cache, TheEnvironmentNamesTheFolder) {
+  ScopedEnv home("HOME", "/home/somebody"), xdg("XDG_CACHE_HOME", ""), dir("TW_CACHE_DIR", "");
+  EXPECT_EQ(Cache::of_environment()->folder(), "/home/somebody/.cache/tilewright");
+  setenv("XDG_CACHE_HOME", "/var/caches", 1);
+  EXPECT_EQ(Cache::of_environment()->folder(), "/var/caches/tilewright");
+  setenv("XDG_CACHE_HOME", "not/absolute", 1);
+  EXPECT_EQ(Cache::of_environment()->folder(), "/home/somebody/.cache/tilewright");
+  setenv("TW_CACHE_DIR", "/somewhere", 1);
+  EXPECT_EQ(Cache::of_environment()->folder(), "/somewhere");
+  EXPECT_EQ(Cache::of_environment(), Cache::of_environment());
+}
+
+TEST(Cache, AFullDiskMeansMemoryAndOneWarning) {
+  TempCache temp;
+  const std::string& bytes = object();
+  const int code = end_of(start_child([&] {
+    signal(SIGXFSZ, SIG_IGN);  // a write past the limit then fails as on a full disk
+    rlimit limit{1000, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const int error = open((temp.path() + "/warnings").c_str(), O_CREAT | O_WRONLY, 0600);
+    dup2(error, STDERR_FILENO);
+    Cache cache(temp.path());
+    Cache::Loaded loaded{};
+    try {
+      loaded = cache.store("key", "meta", bytes, "text");
+    } catch (const EnvError&) {
+      return 2;  // memory files obey the same limit: the loader could not get the object
+    }
+    return number(loaded) == 42 ? 0 : 1;
+  }));
+  EXPECT_TRUE(code == 0 || code == 2);
+  const std::string said = read(temp.path() + "/warnings");
+  EXPECT_NE(said.find("File too large"), std::string::npos) << said;
+  EXPECT_TRUE(temp.files(".so").empty());
+}
+
+TEST(CacheCases, CACHE_01) {
+  // Cold starts of many processes, at the level of the cache: compiling would only slow the race.
+  const std::string& bytes = object();
+  for (int round = 0; round < 50; ++round) {
+    TempCache temp;
+    std::vector<pid_t> children;
+    for (int c = 0; c < 16; ++c) {
+      children.push_back(start_child([&] {
+        for (int k = 0; k < 8; ++k) {
+          const std::string key = "key " + std::to_string(k);
+          Cache cache(temp.path());
+          std::optional<Cache::Loaded> loaded = cache.load(key);
+          if (!loaded) {
+            const Cache::Turn turn(cache, key);
+            if (turn.waited()) loaded = cache.load(key);
+            if (!loaded) loaded = cache.store(key, key, bytes, "text");
+          }
+          if (number(*loaded) != 42 || loaded->metadata != key) return 1;
+        }
+        return 0;
+      }));
+    }
+    for (pid_t c : children) ASSERT_EQ(end_of(c), 0) << "round " << round;
+    ASSERT_EQ(temp.files(".so").size(), 8u);
+    ASSERT_EQ(temp.litter(), 0);
+  }
+}
+
+TEST(CacheCases, CACHE_01_killed) {
+  // 32 processes compile eight kernels in one cold cache; every second one is killed on the way.
+  TempCache temp;
+  std::vector<pid_t> children;
+  for (int c = 0; c < 32; ++c) {
+    children.push_back(start_child([c] {
+      for (int k = 0; k < 8; ++k) {
+        const int factor = 1 + (k + c) % 8;
+        if (fourth(scale(factor)) != 3 * factor) return 1;
+      }
+      return 0;
+    }));
+  }
+  for (int c = 0; c < 32; c += 2) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    kill(children[c], SIGKILL);
+  }
+  for (int c = 0; c < 32; ++c) {
+    const int code = end_of(children[c]);
+    EXPECT_EQ(code, c % 2 == 0 && code == -1 ? -1 : 0) << "child " << c;
+  }
+  ScopedEnv no("TW_NO_COMPILE", "1");
+  for (int k = 0; k < 8; ++k) EXPECT_EQ(fourth(scale(1 + k)), 3 * (1 + k)) << "all are cached";
+  EXPECT_EQ(temp.litter(), 0);
+}
+
+TEST(CacheCases, CACHE_02) {
+  TempCache temp;
+  EXPECT_EQ(fourth(scale(2)), 6);
+  ASSERT_EQ(temp.files(".so").size(), 1u);
+  const std::string path = temp.files(".so")[0], good = read(path);
+  std::string flipped = good;
+  flipped[good.size() / 3] = static_cast<char>(flipped[good.size() / 3] ^ 1);
+  const std::pair<const char*, std::string> cases[] = {
+      {"empty", ""},
+      {"half", good.substr(0, good.size() / 2)},
+      {"one bit", flipped},
+      {"without metadata", good.substr(0, good.size() - 200)},
+      {"foreign", pack({object(), "some other key", "meta"})},
+      {"no object", pack({"garbage", unpack(good)->key, unpack(good)->metadata})},
+  };
+  for (const auto& [what, bytes] : cases) {
+    // Another file, as a damaged one would be found by a new process: the old one stays mapped.
+    unlink(path.c_str());
+    write(path, bytes);
+    const auto lines = warnings([] { EXPECT_EQ(fourth(scale(2)), 6); });
+    EXPECT_EQ(lines.size(), 1u) << what;
+    EXPECT_TRUE(unpack(read(path))) << what << ": the entry is whole again";
+    EXPECT_EQ(warnings([] { EXPECT_EQ(fourth(scale(2)), 6); }).size(), 0u) << what;
+  }
+}
+
+TEST(CacheCases, CACHE_03) {
+  TempCache temp;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t holder = start_child([&] {
+    Cache cache(temp.path());
+    const Cache::Turn turn(cache, "key");
+    if (::write(ready[1], "x", 1) != 1) return 1;
+    pause();
+    return 0;
+  });
+  char c;
+  ASSERT_EQ(::read(ready[0], &c, 1), 1);
+  close(ready[0]);
+  close(ready[1]);
+  const auto start = std::chrono::steady_clock::now();
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    kill(holder, SIGKILL);
+  });
+  Cache cache(temp.path());
+  {
+    const Cache::Turn turn(cache, "key");
+    EXPECT_TRUE(turn.waited());
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  killer.join();
+  EXPECT_EQ(end_of(holder), -1);
+  const Cache::Turn again(cache, "key"), other(cache, "other");
+  EXPECT_FALSE(again.waited());
+  EXPECT_FALSE(other.waited()) << "keys do not wait for each other";
+}
+
+TEST(CacheCases, CACHE_04) {
+  // The helper 'combine' wrongly multiplies, then is mended: same names, warm cache.
+  TempCache temp;
+  auto run = [](const char* op) {
+    const Kernel k = compile(scale(2, op), Device::open("cpu:0"));
+    return fourth(k);
+  };
+  EXPECT_EQ(run("mul"), 6);
+  EXPECT_EQ(run("add"), 5);
+  EXPECT_EQ(run("mul"), 6);
+  EXPECT_EQ(temp.files(".so").size(), 2u);
+}
+
+TEST(CacheCases, CACHE_05) {
+  TempCache temp;
+  CpuMachine machine = machine_named("generic");
+  EXPECT_EQ(fourth(compile(scale(2), Device::open_as(machine))), 6);
+  EXPECT_EQ(temp.files(".so").size(), 1u);
+  EXPECT_EQ(fourth(compile(scale(2), Device::open_as(machine))), 6);
+  EXPECT_EQ(temp.files(".so").size(), 1u);
+#if defined(__x86_64__)
+  machine.march = "x86-64-v2";
+#else
+  machine.march = "armv8-a+crc";
+#endif
+  EXPECT_EQ(fourth(compile(scale(2), Device::open_as(machine))), 6);
+  EXPECT_EQ(temp.files(".so").size(), 2u) << "a near relative is another machine";
+}
+
+/// Runs in a child as the user nobody when we are the superuser, whom permissions do not stop.
+/// Returns what the child wrote to stderr; its code must be 0.
+template <class F>
+static std::string unprivileged(F&& body) {
+  int out[2];
+  EXPECT_EQ(pipe(out), 0);
+  const pid_t child = start_child([&] {
+    dup2(out[1], STDERR_FILENO);
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return 98;
+    return body();
+  });
+  close(out[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n; (n = ::read(out[0], buffer, sizeof buffer)) > 0;) text.append(buffer, n);
+  close(out[0]);
+  EXPECT_EQ(end_of(child), 0) << text;
+  return text;
+}
+
+static int count(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
   return n;
 }
 
-/// Rights that root does not have ignored: what an ordinary user may do.
-static void become_ordinary() {
-  if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(99);
-}
-
-TEST_F(Cache, GivesBackWhatItWasGiven) {
-  EXPECT_FALSE(cache().load("key 1"));
-  cache().save(entry(1));
-  EXPECT_TRUE(same(cache().load("key 1"), entry(1)));
-  EXPECT_FALSE(cache().load("key 2"));
-  EXPECT_TRUE(same(cache().find(hash_hex("key 1").substr(0, 8)), entry(1)));
-  std::ifstream source(cache().source_path("key 1"));
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(source), {}), "int source;");
-  cache().clear();
-  EXPECT_TRUE(cache().list().empty());
-}
-
-TEST_F(Cache, CACHE_01_ManyProcessesOneColdFolder) {
-  std::vector<pid_t> children;
-  for (int p = 0; p < 32; ++p) {
-    pid_t pid = fork();
-    if (pid == 0) {
-      bool right = true;
-      for (int round = 0; round < 10; ++round)
-        for (int i = 0; i < 8; ++i) {
-          std::optional<CacheEntry> found = cache().load(entry(i).key_text);
-          right &= !found || same(found, entry(i));
-          if (!found || (p + round) % 5 == 0) cache().save(entry(i));
-        }
-      _exit(right ? 0 : 1);
-    }
-    children.push_back(pid);
+/// Compiles and runs two kernels, twice.
+static int use_cache() {
+  for (int factor : {2, 3, 2, 3}) {
+    if (fourth(scale(factor)) != 3 * factor) return 1;
   }
-  for (pid_t pid : children) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  }
-  EXPECT_EQ(cache().list().size(), 8u);
-  for (const auto& file : fs::directory_iterator(folder_ + "/kernels"))
-    EXPECT_NE(file.path().extension(), ".tmp");
+  return 0;
 }
 
-TEST_F(Cache, CACHE_02_DamageIsNoticedAndRebuilt) {
-  using Damage = std::function<void(const std::string&)>;
-  const std::vector<Damage> damages = {
-      [](const std::string& f) { fs::resize_file(f, 0); },
-      [](const std::string& f) { fs::resize_file(f, fs::file_size(f) / 2); },
-      [](const std::string& f) {
-        std::fstream file(f, std::ios::in | std::ios::out | std::ios::binary);
-        file.seekp(static_cast<std::streamoff>(fs::file_size(f) - 60));
-        file.put('!');
-      },
-      [](const std::string& f) {
-        std::ofstream(f) << "a file of another program, longer than a header";
-      },
-      [](const std::string& f) { std::ofstream(f, std::ios::app) << "more"; },
-  };
-  for (const Damage& damage : damages) {
-    auto [code, said] = in_child([&] {
-      cache().save(entry(1));
-      cache().save(entry(2));
-      damage(file_of(1));
-      damage(file_of(2));
-      if (cache().load("key 1") || cache().load("key 2")) return 1;
-      cache().save(entry(1));
-      return same(cache().load("key 1"), entry(1)) ? 0 : 2;
-    });
-    EXPECT_EQ(code, 0);
-    EXPECT_EQ(count_of(said, "warning"), 1u) << said;
-    EXPECT_NE(said.find("damaged and is rebuilt"), std::string::npos) << said;
-  }
-}
-
-TEST_F(Cache, CACHE_03_AKilledWriterBlocksNobody) {
-  for (int round = 0; round < 20; ++round) {
-    pid_t pid = fork();
-    if (pid == 0) {
-      for (;;) cache().save(entry(1, 1 << 20));
-    }
-    usleep(3000 * (round % 7 + 1));
-    kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
-    std::optional<CacheEntry> found = cache().load("key 1");
-    EXPECT_TRUE(!found || same(found, entry(1, 1 << 20)));
-  }
-  cache().save(entry(1));
-  EXPECT_TRUE(same(cache().load("key 1"), entry(1)));
-}
-
-TEST_F(Cache, CACHE_03_LeftoversOfTheKilledGo) {
-  cache().save(entry(1));
-  std::string leftover = file_of(1) + ".123.0.tmp";
-  std::ofstream(leftover) << "half";
-  fs::last_write_time(leftover, fs::file_time_type::clock::now() - std::chrono::hours(2));
-  cache().save(entry(2));
-  EXPECT_FALSE(fs::exists(leftover));
-}
-
-TEST_F(Cache, CACHE_06_AFolderThatTakesNothing) {
-  fs::create_directory(folder_ + "/kernels");
-  fs::permissions(folder_ + "/kernels", fs::perms::owner_read | fs::perms::owner_exec |
-                                            fs::perms::others_read | fs::perms::others_exec);
-  auto [code, said] = in_child([&] {
-    become_ordinary();
-    cache().save(entry(1));
-    cache().save(entry(2));
-    return same(cache().load("key 1"), entry(1)) && same(cache().load("key 2"), entry(2)) ? 0 : 1;
+TEST(CacheCases, CACHE_06_home_cannot_be_written) {
+  const std::string said = unprivileged([] {
+    unsetenv("TW_CACHE_DIR");
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", "/", 1);
+    return use_cache();
   });
-  EXPECT_EQ(code, 0);
-  EXPECT_EQ(count_of(said, "warning"), 1u) << said;
-  EXPECT_NE(said.find("TW_CACHE_DIR"), std::string::npos);
+  EXPECT_EQ(count(said, "warning"), 1) << said;
+  EXPECT_NE(said.find("kept in memory"), std::string::npos) << said;
 }
 
-TEST_F(Cache, CACHE_06_NoHome) {
-  auto [code, said] = in_child([] {
-    KernelCache nowhere("", 1 << 20);
-    nowhere.save(entry(1));
-    return same(nowhere.load("key 1"), entry(1)) ? 0 : 1;
-  });
-  EXPECT_EQ(code, 0);
-  EXPECT_EQ(count_of(said, "warning"), 1u) << said;
-}
-
-TEST_F(Cache, CACHE_06_FilesOfAnotherUserAreNotLoaded) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to make a file of another user";
-  cache().save(entry(1));
-  ASSERT_EQ(chown(file_of(1).c_str(), 12345, 12345), 0);
-  auto [code, said] = in_child([&] { return cache().load("key 1") ? 1 : 0; });
-  EXPECT_EQ(code, 0);
-  EXPECT_NE(said.find("belongs to another user"), std::string::npos);
-}
-
-TEST_F(Cache, FullDiskKeepsEntriesInMemory) {
-  auto [code, said] = in_child([&] {
-    rlimit none{64, 64};  // a file may have this many bytes
-    std::signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &none);
-    cache().save(entry(1));
-    cache().save(entry(2));
-    return same(cache().load("key 1"), entry(1)) && cache().list().empty() ? 0 : 1;
-  });
-  EXPECT_EQ(code, 0) << said;
-  EXPECT_EQ(count_of(said, "warning"), 1u) << said;
-}
-
-TEST_F(Cache, CACHE_07_BehindASymlink) {
-  fs::create_directory(folder_ + "/real");
-  fs::create_directory_symlink(folder_ + "/real", folder_ + "/kernels");
-  cache().save(entry(1));
-  EXPECT_TRUE(same(cache().load("key 1"), entry(1)));
-  EXPECT_TRUE(fs::exists(folder_ + "/real/" + hash_hex("key 1") + ".twk"));
-}
-
-TEST_F(Cache, TheLeastRecentlyUsedGoFirst) {
-  KernelCache small = cache(3500);
-  for (int i = 0; i < 3; ++i) {
-    small.save(entry(i, 1000));
-    fs::last_write_time(file_of(i),
-                        fs::file_time_type::clock::now() - std::chrono::minutes(10 - i));
+TEST(CacheCases, CACHE_06_read_only_folder) {
+  TempCache temp;
+  chmod(temp.path().c_str(), 0755);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(temp.path().c_str(), 65534, 65534), 0);
   }
-  EXPECT_TRUE(small.load("key 0"));  // now the most recent
-  small.save(entry(3, 1000));
-  EXPECT_TRUE(small.load("key 0"));
-  EXPECT_FALSE(small.load("key 1"));
-  EXPECT_TRUE(small.load("key 3"));
+  EXPECT_EQ(unprivileged([&] { return fourth(scale(2)) == 6 ? 0 : 1; }), "");
+  const std::string said = unprivileged([&] {
+    chmod(temp.path().c_str(), 0555);
+    const int code = use_cache();
+    chmod(temp.path().c_str(), 0755);
+    return code;
+  });
+  EXPECT_EQ(count(said, "warning"), 1) << said;
+  EXPECT_EQ(temp.files(".so").size(), 1u) << "what lies there is used";
 }
 
-TEST_F(Cache, FollowsTheEnvironment) {
-  setenv("TW_CACHE_DIR", "/here", 1);
-  EXPECT_EQ(KernelCache::open().folder(), "/here");
-  unsetenv("TW_CACHE_DIR");
-  setenv("XDG_CACHE_HOME", "/there", 1);
-  EXPECT_EQ(KernelCache::open().folder(), "/there/tilewright");
-  unsetenv("XDG_CACHE_HOME");
-  setenv("TW_CACHE_SIZE", "much", 1);
-  TW_EXPECT_ERROR(UserError, "TW_CACHE_SIZE is 'much'; wanted megabytes",
-                  [] { KernelCache::open(); });
-  unsetenv("TW_CACHE_SIZE");
+TEST(CacheCases, CACHE_06_folder_of_another_user) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs the superuser to make another user's folder";
+  TempCache temp;
+  ASSERT_EQ(chown(temp.path().c_str(), 12345, 12345), 0);
+  chmod(temp.path().c_str(), 0777);
+  const std::string said = unprivileged([] { return use_cache(); });
+  EXPECT_EQ(count(said, "warning"), 1) << said;
+  EXPECT_NE(said.find("can be written by other users"), std::string::npos) << said;
+  EXPECT_TRUE(temp.files(".so").empty());
 }
 
-}  // namespace tw
+TEST(CacheCases, CACHE_07) {
+  TempCache temp;
+  const std::string real = temp.path() + "/real", link = temp.path() + "/link";
+  ASSERT_EQ(mkdir(real.c_str(), 0700), 0);
+  ASSERT_EQ(symlink(real.c_str(), link.c_str()), 0);
+  {
+    ScopedEnv dir("TW_CACHE_DIR", link);
+    EXPECT_EQ(fourth(scale(2)), 6);
+    ScopedEnv no("TW_NO_COMPILE", "1");
+    EXPECT_EQ(fourth(scale(2)), 6);
+  }
+  EXPECT_EQ(end_of(start_child([&] {
+              if (chdir(link.c_str()) != 0) return 1;
+              setenv("TW_CACHE_DIR", "../link", 1);
+              setenv("TW_NO_COMPILE", "1", 1);
+              return fourth(scale(2)) == 6 ? 0 : 2;
+            })),
+            0);
+}
+
+}  // namespace tw::test

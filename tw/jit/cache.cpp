@@ -1,278 +1,268 @@
 #include "tw/jit/cache.h"
 
 #include <algorithm>
-#include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <map>
 #include <mutex>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
-#include <utility>
 
 #include "tw/base/env.h"
 #include "tw/base/error.h"
 #include "tw/base/hash.h"
+#include "tw/jit/cache_file.h"
+#include "tw/jit/file_io.h"
 
 namespace tw {
 
 namespace fs = std::filesystem;
 
-// ------------------------------------------------------------------------------------------------
-// The file: magic, four lengths, four texts, checksum of all before it.
+static constexpr const char* kLockFile = "lock";
 
-static constexpr std::string_view kMagic = "TWCACHE1";
-static constexpr size_t kHeader = kMagic.size() + 4 * sizeof(uint64_t);
-static constexpr size_t kChecksum = 32;
-static constexpr const char* kSuffix = ".twk";
+static void warn(const std::string& text) {
+  std::fprintf(stderr, "tilewright: warning: %s\n", text.c_str());
+}
 
-static std::string pack(const CacheEntry& e) {
-  std::string bytes(kMagic);
-  for (const std::string* part : {&e.key_text, &e.launch, &e.source, &e.object}) {
-    uint64_t size = part->size();
-    bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+static std::string environment_folder() {
+  if (std::string folder = env(Env::cache_dir); !folder.empty()) return fs::absolute(folder);
+  if (std::string caches = env(Env::xdg_cache_home); fs::path(caches).is_absolute()) {
+    return caches + "/tilewright";
   }
-  bytes += e.key_text + e.launch + e.source + e.object;
-  return bytes + hash_hex(bytes);
+  const std::string home = env(Env::home);
+  return home.empty() ? "" : home + "/.cache/tilewright";
 }
 
-static std::optional<CacheEntry> unpack(std::string_view bytes) {
-  if (bytes.size() < kHeader + kChecksum || !bytes.starts_with(kMagic)) return std::nullopt;
-  std::string_view body = bytes.substr(0, bytes.size() - kChecksum);
-  if (hash_hex(body) != bytes.substr(body.size())) return std::nullopt;
-  CacheEntry e;
-  size_t header = kMagic.size(), at = kHeader;
-  for (std::string* part : {&e.key_text, &e.launch, &e.source, &e.object}) {
-    uint64_t size;
-    std::memcpy(&size, body.data() + header, sizeof size);
-    if (size > body.size() - at) return std::nullopt;
-    part->assign(body.substr(at, size));
-    header += sizeof size;
-    at += size;
-  }
-  return at == body.size() ? std::optional(std::move(e)) : std::nullopt;
+std::shared_ptr<Cache> Cache::of_environment() {
+  struct Registry {
+    ForkMutex lock;
+    std::map<std::string, std::shared_ptr<Cache>> caches;
+  };
+  static Registry& registry = *new Registry;
+  const std::string folder = environment_folder();
+  std::lock_guard guard(registry.lock);
+  std::shared_ptr<Cache>& cache = registry.caches[folder];
+  if (!cache) cache = std::make_shared<Cache>(folder);
+  return cache;
 }
 
-// ------------------------------------------------------------------------------------------------
-// What a process remembers: that it warned, and entries that no folder takes.
+Cache::Cache(std::string folder) : folder_(std::move(folder)) {}
 
-struct ProcessMemory {
-  std::mutex mutex;
-  std::map<std::string, bool> warned;  // by kind of trouble
-  std::map<std::string, CacheEntry> entries;
-};
-static ProcessMemory& memory() {
-  static ProcessMemory m;
-  return m;
+std::string Cache::name(const std::string& key) { return hash_hex(key); }
+
+std::string Cache::source_path(const std::string& key) const {
+  return folder_.empty() ? "" : folder_ + "/" + name(key) + ".cpp";
 }
 
-static void warn_once(const std::string& kind, const std::string& message) {
-  std::lock_guard lock(memory().mutex);
-  if (std::exchange(memory().warned[kind], true)) return;
-  fmt::print(stderr, "tilewright: warning: {}\n", message);
+void Cache::warn_once(const std::string& reason) {
+  if (!warned_.exchange(true)) warn(reason + "; compiled kernels are kept in memory only");
 }
 
-static std::string reason(int error) { return std::generic_category().message(error); }
-
-// ------------------------------------------------------------------------------------------------
-// files
-
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int get() const { return descriptor_; }
-  bool good() const { return descriptor_ >= 0; }
-
- private:
-  int descriptor_;
-};
-
-static bool write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    ssize_t n = write(descriptor, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
-
-static std::optional<std::string> read_all(int descriptor, int64_t size) {
-  std::string bytes(static_cast<size_t>(size), '\0');
-  size_t have = 0;
-  while (have < bytes.size()) {
-    ssize_t n = read(descriptor, bytes.data() + have, bytes.size() - have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return std::nullopt;
-    have += static_cast<size_t>(n);
-  }
-  return bytes;
-}
-
-/// Writes a file that no reader sees half of. Returns 0 or errno.
-static int publish(const std::string& path, const std::string& bytes) {
-  static std::atomic<int> counter{0};
-  std::string aside = fmt::format("{}.{}.{}.tmp", path, getpid(), counter++);
-  File file(open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.good()) return errno;
-  if (write_all(file.get(), bytes) && fsync(file.get()) == 0 &&
-      rename(aside.c_str(), path.c_str()) == 0)
-    return 0;
-  int error = errno;
-  unlink(aside.c_str());
-  return error;
-}
-
-// ------------------------------------------------------------------------------------------------
-
-static std::string chosen_folder() {
-  if (std::string named = env(Env::cache_dir); !named.empty()) return named;
-  if (std::string caches = env(Env::xdg_cache_home); !caches.empty()) return caches + "/tilewright";
-  if (std::string home = env(Env::home); !home.empty()) return home + "/.cache/tilewright";
-  return "";
-}
-
-KernelCache KernelCache::open() {
-  std::string text = env(Env::cache_size);
-  int64_t megabytes = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), megabytes);
-  if (error != std::errc() || end != text.data() + text.size() || megabytes < 0)
-    throw UserError(fmt::format("TW_CACHE_SIZE is '{}'", text), "wanted megabytes, e.g. 1024");
-  return KernelCache(chosen_folder(), megabytes << 20);
-}
-
-KernelCache::KernelCache(std::string folder, int64_t most_bytes)
-    : folder_(std::move(folder)), most_bytes_(most_bytes) {}
-
-std::string KernelCache::path_of(const std::string& name) const {
-  return folder_ + "/" + name + kSuffix;
-}
-
-/// The bytes of a file of our own; marks it as used.
-static std::optional<std::string> read_own(const std::string& path) {
-  File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat s {};
-  if (!file.good() || fstat(file.get(), &s) != 0) return std::nullopt;
-  // Code of another user must not run as this one.
-  if (!S_ISREG(s.st_mode) || s.st_uid != geteuid()) {
-    warn_once("foreign", fmt::format("'{}' belongs to another user and is not used", path));
-    return std::nullopt;
-  }
-  futimens(file.get(), nullptr);
-  std::optional<std::string> bytes = read_all(file.get(), s.st_size);
-  return bytes ? bytes : std::string();
-}
-
-std::optional<CacheEntry> KernelCache::load(const std::string& key_text) const {
-  const std::string name = hash_hex(key_text);
-  if (!folder_.empty()) {
-    if (std::optional<std::string> bytes = read_own(path_of(name))) {
-      std::optional<CacheEntry> e = unpack(*bytes);
-      if (e && e->key_text == key_text) return e;
-      if (!e)
-        warn_once("damaged",
-                  fmt::format("cache entry '{}' is damaged and is rebuilt", path_of(name)));
-    }
-  }
-  std::lock_guard lock(memory().mutex);
-  auto it = memory().entries.find(key_text);
-  return it == memory().entries.end() ? std::nullopt : std::optional(it->second);
-}
-
-bool KernelCache::write_entry(const std::string& name, const std::string& bytes) const {
-  if (folder_.empty()) {
-    warn_once("folder", "no HOME, so compiled kernels are not kept; set TW_CACHE_DIR to a folder");
-    return false;
-  }
-  std::error_code ignored;
-  fs::create_directories(folder_, ignored);
-  int error = publish(path_of(name), bytes);
-  if (error == 0) return true;
-  warn_once("folder",
-            fmt::format("compiled kernels cannot be kept in '{}' ({}); this process keeps "
-                        "them in memory; set TW_CACHE_DIR to a folder with room",
-                        folder_, reason(error)));
+/// Code is loaded only from folders that nobody else can fill: our own, or the superuser's.
+bool Cache::readable() {
+  struct stat s;
+  if (folder_.empty() || stat(folder_.c_str(), &s) != 0) return false;
+  if ((s.st_uid == geteuid() || s.st_uid == 0) && !(s.st_mode & S_IWOTH)) return true;
+  warn_once(fmt::format("cache '{}' can be written by other users", folder_));
   return false;
 }
 
-void KernelCache::save(const CacheEntry& entry) const {
-  const std::string name = hash_hex(entry.key_text);
-  if (!write_entry(name, pack(entry))) {
-    std::lock_guard lock(memory().mutex);
-    memory().entries.insert_or_assign(entry.key_text, entry);
-    return;
+bool Cache::writable() {
+  if (folder_.empty()) {
+    warn_once("no cache folder: neither TW_CACHE_DIR, XDG_CACHE_HOME nor HOME is set");
+    return false;
   }
-  publish(folder_ + "/" + name + ".cpp", entry.source);  // for readers; nothing depends on it
-  evict();
+  std::error_code error;
+  if (!fs::exists(folder_, error)) {
+    fs::create_directories(fs::path(folder_).parent_path(), error);
+    if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
+      warn_once(fmt::format("cache '{}': {}", folder_, std::strerror(errno)));
+      return false;
+    }
+  }
+  return readable();
 }
 
-std::string KernelCache::source_path(const std::string& key_text) const {
-  std::string path = folder_ + "/" + hash_hex(key_text) + ".cpp";
-  return !folder_.empty() && access(path.c_str(), R_OK) == 0 ? path : "";
+std::optional<Cache::Loaded> Cache::load(const std::string& key) {
+  if (readable()) {
+    if (std::optional<Loaded> found = load_file(key)) return found;
+  }
+  std::lock_guard guard(lock_);
+  auto kept = memory_.find(key);
+  if (kept == memory_.end()) return std::nullopt;
+  return Loaded{Module::from_bytes(kept->second.object), kept->second.metadata};
+}
+
+/// Entries on folders that forbid execution are loaded from memory.
+static std::shared_ptr<const Module> load_module(const std::string& path,
+                                                 const std::string& object) {
+  try {
+    return Module::from_file(path);
+  } catch (const EnvError&) {
+    return Module::from_bytes(object);
+  }
+}
+
+std::optional<Cache::Loaded> Cache::load_file(const std::string& key) {
+  const std::string path = folder_ + "/" + name(key) + ".so";
+  const std::optional<std::string> bytes = read_own_file(path);
+  if (!bytes) return std::nullopt;
+  const char* fault = "is damaged";
+  if (std::optional<CacheFile> file = unpack(*bytes)) {
+    fault = "is of another key";
+    if (file->key == key) {
+      try {
+        Loaded loaded{load_module(path, file->object), file->metadata};
+        touch(path);
+        return loaded;
+      } catch (const EnvError&) {
+        fault = "cannot be loaded";
+      }
+    }
+  }
+  warn(fmt::format("cache entry '{}' {}; it is built again", path, fault));
+  unlink(path.c_str());
+  return std::nullopt;
+}
+
+static int64_t allowed_bytes() {
+  const std::string text = env(Env::cache_size);
+  int megabytes = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), megabytes);
+  if (error != std::errc() || end != text.data() + text.size() || megabytes < 1) {
+    throw UserError(fmt::format("TW_CACHE_SIZE is '{}': wanted a number of megabytes", text));
+  }
+  return megabytes * int64_t{1000000};
+}
+
+Cache::Loaded Cache::store(const std::string& key, const std::string& metadata,
+                           const std::string& object, const std::string& source) {
+  const int64_t most = allowed_bytes();
+  const std::string base = folder_ + "/" + name(key);
+  if (writable() && publish(base + ".so", pack({object, key, metadata}))) {
+    publish(base + ".cpp", source);
+    trim(most);
+    return {load_module(base + ".so", object), metadata};
+  }
+  Loaded loaded{Module::from_bytes(object), metadata};
+  keep(key, {metadata, object}, most);
+  return loaded;
+}
+
+/// The limit holds in memory too; which entries go first does not matter there.
+void Cache::keep(const std::string& key, Kept entry, int64_t most) {
+  std::lock_guard guard(lock_);
+  const int64_t size = static_cast<int64_t>(entry.object.size());
+  if (!memory_.emplace(key, std::move(entry)).second) return;
+  memory_bytes_ += size;
+  while (memory_bytes_ > most && memory_.size() > 1) {
+    auto gone = memory_.begin()->first == key ? std::next(memory_.begin()) : memory_.begin();
+    memory_bytes_ -= static_cast<int64_t>(gone->second.object.size());
+    memory_.erase(gone);
+  }
+}
+
+bool Cache::publish(const std::string& file, const std::string& bytes) {
+  const int error = publish_file(file, bytes);
+  if (error) warn_once(fmt::format("cache '{}': {}", folder_, std::strerror(error)));
+  return error == 0;
 }
 
 // ------------------------------------------------------------------------------------------------
-// the folder as a whole
+// what lies there
 
-static int64_t seconds_of(const struct stat& s) { return s.st_mtim.tv_sec; }
-
-std::vector<KernelCache::Listed> KernelCache::list() const {
-  std::vector<Listed> all;
+std::vector<Cache::Item> Cache::items() const {
+  std::vector<Item> found;
   std::error_code error;
-  for (const fs::directory_entry& file : fs::directory_iterator(folder_, error)) {
-    struct stat s {};
-    if (file.path().extension() != kSuffix || stat(file.path().c_str(), &s) != 0) continue;
-    all.push_back({file.path().stem().string(), s.st_size, seconds_of(s)});
+  for (const fs::directory_entry& e : fs::directory_iterator(folder_, error)) {
+    if (e.path().extension() != ".so") continue;
+    const std::optional<std::string> bytes = read_own_file(e.path());
+    struct stat s, text;
+    if (!bytes || stat(e.path().c_str(), &s) != 0) continue;
+    const std::optional<CacheFile> file = unpack(*bytes);
+    if (!file) continue;
+    const fs::path source = fs::path(e.path()).replace_extension(".cpp");
+    const int64_t extra = stat(source.c_str(), &text) == 0 ? text.st_size : 0;
+    found.push_back({e.path().stem(), file->key, s.st_size + extra, s.st_mtim.tv_sec});
   }
-  std::ranges::sort(all, std::greater(), [](const Listed& l) { return std::pair(l.used, l.name); });
-  return all;
+  std::sort(found.begin(), found.end(),
+            [](const Item& a, const Item& b) { return a.last_used > b.last_used; });
+  return found;
 }
 
-std::optional<CacheEntry> KernelCache::find(const std::string& name_prefix) const {
-  std::vector<std::string> names;
-  for (const Listed& l : list())
-    if (l.name.starts_with(name_prefix)) names.push_back(l.name);
-  if (names.size() != 1) return std::nullopt;
-  std::optional<std::string> bytes = read_own(path_of(names[0]));
-  return bytes ? unpack(*bytes) : std::nullopt;
-}
-
-static void remove_entry(const std::string& folder, const std::string& name) {
-  unlink((folder + "/" + name + kSuffix).c_str());
-  unlink((folder + "/" + name + ".cpp").c_str());
-}
-
-/// Files that a killed process left half-written.
-static void remove_leftovers(const std::string& folder) {
+void Cache::clear() {
   std::error_code error;
-  const int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
-    struct stat s {};
-    bool old = stat(file.path().c_str(), &s) == 0 && seconds_of(s) < now - 3600;
-    if (old && file.path().extension() == ".tmp") unlink(file.path().c_str());
+  for (const fs::directory_entry& e : fs::directory_iterator(folder_, error)) {
+    const fs::path extension = e.path().extension();
+    if (extension == ".so" || extension == ".cpp") unlink(e.path().c_str());
   }
+  std::lock_guard guard(lock_);
+  memory_.clear();
+  memory_bytes_ = 0;
 }
 
-void KernelCache::evict() const {
+/// Removes the least recently used entries until a tenth of the allowed size is free again, so that
+/// a full cache is not looked through at every store.
+void Cache::trim(int64_t most) {
+  struct Found {
+    int64_t used, bytes;
+    std::string path;
+  };
+  std::vector<Found> files;
   int64_t total = 0;
-  for (const Listed& l : list())
-    if ((total += l.bytes) > most_bytes_) remove_entry(folder_, l.name);
-  remove_leftovers(folder_);
+  std::error_code error;
+  for (const fs::directory_entry& e : fs::directory_iterator(folder_, error)) {
+    struct stat s;
+    if (stat(e.path().c_str(), &s) != 0 || !S_ISREG(s.st_mode)) continue;
+    if (e.path().filename() == kLockFile) continue;
+    files.push_back({s.st_mtim.tv_sec, s.st_size, e.path()});
+    total += s.st_size;
+  }
+  if (total <= most) return;
+  std::sort(files.begin(), files.end(), [](const Found& a, const Found& b) {
+    return std::tie(a.used, a.path) < std::tie(b.used, b.path);
+  });
+  for (const Found& f : files) {
+    if (total <= most - most / 10) break;
+    if (unlink(f.path.c_str()) == 0) total -= f.bytes;
+  }
 }
 
-void KernelCache::clear() const {
-  for (const Listed& l : list()) remove_entry(folder_, l.name);
-  std::lock_guard lock(memory().mutex);
-  memory().entries.clear();
+// ------------------------------------------------------------------------------------------------
+// turns
+
+/// One lock file serves all keys: a key locks one byte of it. Such locks belong to the open file
+/// and vanish with the process.
+static bool lock_byte(int file, off_t at) {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = at;
+  range.l_len = 1;
+  return fcntl(file, F_OFD_SETLK, &range) == 0;
+}
+
+Cache::Turn::Turn(Cache& cache, const std::string& key) {
+  if (!cache.writable()) return;
+  file_ = open((cache.folder_ + "/" + kLockFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file_ < 0) return;
+  const off_t at = static_cast<off_t>(hash64(key) >> 2);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!lock_byte(file_, at)) {
+    waited_ = true;
+    if ((errno != EAGAIN && errno != EACCES) || std::chrono::steady_clock::now() > end) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+Cache::Turn::~Turn() {
+  if (file_ >= 0) close(file_);
 }
 
 }  // namespace tw

@@ -1,57 +1,88 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tw/jit/module.h"
+#include "tw/runtime/fork_mutex.h"
+
 namespace tw {
 
-/// One compiled variant, as it is kept.
-struct CacheEntry {
-  std::string key_text;  ///< all that identifies it; the file's name is a hash of this
-  std::string launch;    ///< its LaunchSpec as text
-  std::string source;    ///< the emitted C++ text
-  std::string object;    ///< the shared object
-};
-
-/// The folder of compiled kernels, shared by processes without locks: one file per key, written
-/// aside and renamed into place, with a checksum over all of it. Trouble of the environment never
-/// throws: an entry that is damaged, truncated or somebody else's is rebuilt, a folder that cannot
-/// be written (full, read-only, not ours) is replaced by the memory of this process; each with one
-/// warning on standard error.
-class KernelCache {
+/// Compiled kernels by key text, on disk, shared by any number of processes. One file an entry,
+/// <hash of key>.so: the shared object, then key and metadata, then sizes and a checksum over all;
+/// the text it was compiled from lies beside it as <hash>.cpp. Entries appear whole or not at all
+/// and are never changed in place. What is damaged, foreign or not loadable counts as missing, with
+/// a warning. Where the folder cannot be written the process keeps its kernels in memory, with one
+/// warning; nothing here makes a launch fail. Safe for many threads, and in forked children.
+class Cache {
  public:
-  /// The folder that TW_CACHE_DIR, XDG_CACHE_HOME or HOME name, at this call. Makes nothing yet.
-  /// Throws UserError when TW_CACHE_SIZE is no number.
-  static KernelCache open();
-  explicit KernelCache(std::string folder, int64_t most_bytes);
+  /// The cache of the folder that the environment names now: TW_CACHE_DIR, else
+  /// $XDG_CACHE_HOME/tilewright, else ~/.cache/tilewright. One object a folder and process.
+  static std::shared_ptr<Cache> of_environment();
 
-  std::optional<CacheEntry> load(const std::string& key_text) const;
-  void save(const CacheEntry& entry) const;
+  /// `folder` empty: memory only.
+  explicit Cache(std::string folder);
 
-  /// The folder; empty when no variable names one.
   const std::string& folder() const { return folder_; }
-  /// The readable copy of the source that save() leaves beside the entry; "" when there is none.
-  std::string source_path(const std::string& key_text) const;
+  static std::string name(const std::string& key);  ///< hash of the key, names its files
+  std::string source_path(const std::string& key) const;
 
-  struct Listed {
-    std::string name;  ///< hash of the key
-    int64_t bytes = 0;
-    int64_t used = 0;  ///< seconds since 1970
+  struct Loaded {
+    std::shared_ptr<const Module> module;
+    std::string metadata;
   };
-  std::vector<Listed> list() const;  ///< most recently used first
-  /// The entry whose name starts so; nullopt when none or several do, or when it is damaged.
-  std::optional<CacheEntry> find(const std::string& name_prefix) const;
-  void clear() const;
+  std::optional<Loaded> load(const std::string& key);
+  /// Publishes an entry and loads it. Throws EnvError when the loader refuses the object, UserError
+  /// when TW_CACHE_SIZE is no number of megabytes.
+  Loaded store(const std::string& key, const std::string& metadata, const std::string& object,
+               const std::string& source);
+
+  /// Held while one process compiles a key, so that others wait and load. Ends with its process,
+  /// however that ends; a wait is given up after five seconds, since compiling twice is harmless.
+  class Turn {
+   public:
+    Turn(Cache& cache, const std::string& key);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    bool waited() const { return waited_; }
+
+   private:
+    int file_ = -1;
+    bool waited_ = false;
+  };
+
+  struct Item {
+    std::string name, key;
+    int64_t bytes;      ///< of the entry and its source
+    int64_t last_used;  ///< seconds since 1970
+  };
+  /// Whole entries, the most recently used first.
+  std::vector<Item> items() const;
+  void clear();
 
  private:
-  std::string path_of(const std::string& name) const;
-  bool write_entry(const std::string& name, const std::string& bytes) const;
-  void evict() const;
+  struct Kept {
+    std::string metadata, object;
+  };
+  bool readable();
+  bool writable();
+  void warn_once(const std::string& reason);
+  std::optional<Loaded> load_file(const std::string& key);
+  bool publish(const std::string& file, const std::string& bytes);
+  void keep(const std::string& key, Kept entry, int64_t most);
+  void trim(int64_t most);
 
   std::string folder_;
-  int64_t most_bytes_;
+  std::atomic<bool> warned_{false};
+  ForkMutex lock_;
+  std::map<std::string, Kept> memory_;  ///< by key
+  int64_t memory_bytes_ = 0;            ///< of its objects
 };
 
 }  // namespace tw

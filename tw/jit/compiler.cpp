@@ -80,7 +80,7 @@ std::vector<std::string> compile_flags(const Compiler& c, const CpuMachine& m, b
                                     "-ffp-contract=fast",
                                     "-fno-exceptions",
                                     "-fno-asynchronous-unwind-tables",
-                                    "-fvisibility=hidden",
+                                    "-fno-semantic-interposition",
                                     "-w",
                                     "-pipe"};
   if (c.family == CompilerFamily::gcc) flags.push_back("-fno-trapping-math");

@@ -6,6 +6,7 @@
 
 #include "tw/ir/program.h"
 #include "tw/runtime/device.h"
+#include "tw/runtime/launch.h"
 #include "tw/target/mapping.h"
 
 namespace tw {
@@ -14,7 +15,7 @@ enum class Mode : uint8_t { fast, deterministic, batch_invariant };
 
 struct CompileOptions {
   Mode mode = Mode::fast;
-  Mapping mapping;  ///< empty knobs: chosen for the machine
+  Mapping mapping = {};  ///< empty knobs: chosen for the machine
   bool debug_info =
       false;        ///< #line and -g; the place of the program is then part of the cache key
   int threads = 0;  ///< most threads a launch may use; 0: the pool's
@@ -29,18 +30,21 @@ class Kernel {
   /// group in order. Checks count, dtype, rank, that a named dim has one value everywhere,
   /// promises, bounds of grid and aliasing (an output may overlap nothing): UserError naming
   /// argument, got and wanted. Empty grids launch nothing.
-  void operator()(const std::vector<TensorView>& inputs,
-                  const std::vector<TensorView>& outputs) const;
-  /// Values of dims that no tensor determines (plain integer arguments), by name, beside the
-  /// tensors.
+  /// `dims`: values of dims that no tensor determines (plain integer arguments), by name.
   void operator()(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
-                  const std::vector<std::pair<std::string, int64_t>>& dims) const;
+                  const std::vector<DimValue>& dims = {}) const;
   /// Compiles (or loads) the variant for such tensors without running it.
-  void prepare(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs) const;
+  void prepare(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
+               const std::vector<DimValue>& dims = {}) const;
 
   const Program& program() const;
-  std::string source(const std::vector<TensorView>& inputs,
-                     const std::vector<TensorView>& outputs) const;
+  /// The emitted text of the variant for such tensors.
+  std::string source(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
+                     const std::vector<DimValue>& dims = {}) const;
+  /// Where that text lies once the variant is compiled; empty when there is no cache folder.
+  std::string source_path(const std::vector<TensorView>& inputs,
+                          const std::vector<TensorView>& outputs,
+                          const std::vector<DimValue>& dims = {}) const;
   std::string mapping() const;
 
  private:
@@ -50,5 +54,15 @@ class Kernel {
 };
 
 Kernel compile(Program p, const Device& d, CompileOptions o = {});
+
+/// Arguments that a kernel is to be prepared for.
+struct Preparation {
+  Kernel kernel;
+  std::vector<TensorView> inputs, outputs;
+  std::vector<DimValue> dims;
+};
+/// Prepares all, several at a time; the compiler runs on every core. Throws what the first failing
+/// one throws, after all have been tried.
+void prepare_all(const std::vector<Preparation>& all);
 
 }  // namespace tw

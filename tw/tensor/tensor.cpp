@@ -65,7 +65,9 @@ int64_t byte_count(DType t, const std::vector<int64_t>& dims) {
 }
 
 ByteRange byte_range(const TensorView& t) {
-  if (t.count() == 0) return {};
+  for (int64_t d : t.dims) {
+    if (d == 0) return {};
+  }
   ByteRange r{0, bytes(t.dtype)};
   bool overflow = false;
   for (int k = 0; k < t.rank(); ++k) {

@@ -1,0 +1,294 @@
+#include "tw/runtime/launch.h"
+
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/runtime/overlap.h"
+
+namespace tw {
+
+Signature::Signature(std::string program, LaunchSpec spec, const CpuMachine& machine)
+    : program_(std::move(program)),
+      spec_(std::move(spec)),
+      stream_from_(machine.l3 / std::max(machine.cores, 1)) {
+  for (const LaunchSpec::Arg& a : spec_.args) {
+    if (a.rank > kMaxRank) {
+      throw UserError(fmt::format("{}: '{}' has rank {}: wanted at most {}", program_, a.name,
+                                  a.rank, kMaxRank));
+    }
+    axes_ += a.rank;
+    inputs_ += !a.written;
+  }
+}
+
+std::vector<std::string> Signature::arg_names() const {
+  std::vector<std::string> names;
+  for (const LaunchSpec::Arg& a : spec_.args) names.push_back(a.name);
+  return names;
+}
+
+/// One call's checks, in the order in which they rely on each other.
+struct CallBinder {
+  const Signature& s;
+  Call& call;
+  SmallArray<const TensorView*, 16> tensors;  // in declaration order
+  SmallArray<ByteRange, 16> ranges;
+  SmallArray<int, 16> source;  // of each dim: 1 + the arg that set it, -1 the caller, 0 nobody
+
+  CallBinder(const Signature& signature, Call& c)
+      : s(signature),
+        call(c),
+        tensors(signature.spec_.args.size()),
+        ranges(signature.spec_.args.size()),
+        source(signature.spec_.dims.size()) {}
+
+  const LaunchSpec::Arg& arg(size_t i) const { return s.spec_.args[i]; }
+  size_t count() const { return s.spec_.args.size(); }
+
+  template <class... A>
+  [[noreturn]] void fail(fmt::format_string<A...> what, A&&... args) const {
+    throw UserError(s.program_ + ": " + fmt::format(what, std::forward<A>(args)...));
+  }
+
+  const char* role(size_t i) const { return arg(i).written ? "output" : "input"; }
+  std::string names(bool written) const {
+    std::string text;
+    for (const LaunchSpec::Arg& a : s.spec_.args) {
+      if (a.written == written) text += (text.empty() ? "" : ", ") + a.name;
+    }
+    return text.empty() ? "none" : text;
+  }
+
+  void order(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+    if (inputs.size() != s.inputs_) {
+      fail("{} inputs: wanted {} ({})", inputs.size(), s.inputs_, names(false));
+    }
+    if (outputs.size() != count() - s.inputs_) {
+      fail("{} outputs: wanted {} ({})", outputs.size(), count() - s.inputs_, names(true));
+    }
+    size_t in = 0, out = 0;
+    for (size_t i = 0; i < count(); ++i) {
+      tensors[i] = arg(i).written ? &outputs[out++] : &inputs[in++];
+    }
+  }
+
+  void check_type(size_t i) const {
+    const TensorView& t = *tensors[i];
+    const LaunchSpec::Arg& a = arg(i);
+    if (t.strides.size() != t.dims.size()) {
+      fail("{} '{}' has {} strides for {} dims", role(i), a.name, t.strides.size(), t.dims.size());
+    }
+    if (t.dtype != a.dtype || t.rank() != a.rank) {
+      fail("{} '{}' is {}: wanted {} of rank {}", role(i), a.name, to_string(t), name(a.dtype),
+           a.rank);
+    }
+    for (int64_t d : t.dims) {
+      if (d < 0) fail("{} '{}' is {}: wanted extents >= 0", role(i), a.name, to_string(t));
+    }
+  }
+
+  std::string origin(int source) const {
+    return source < 0 ? "the call" : fmt::format("'{}'", arg(source - 1).name);
+  }
+
+  void bind(int dim, int64_t value, int from) {
+    if (source[dim] == 0) {
+      source[dim] = from;
+      call.dims_[dim] = value;
+    } else if (call.dims_[dim] != value) {
+      fail("dim '{}' is {} in {} and {} in {}", s.spec_.dims[dim].name, call.dims_[dim],
+           origin(source[dim]), value, origin(from));
+    }
+  }
+
+  void bind_named(std::span<const DimValue> values) {
+    for (const auto& [name, value] : values) {
+      size_t d = 0;
+      while (d < s.spec_.dims.size() && s.spec_.dims[d].name != name) ++d;
+      if (d == s.spec_.dims.size()) fail("no dim '{}'", name);
+      if (value < 0) fail("dim '{}' is {}: wanted >= 0", name, value);
+      bind(static_cast<int>(d), value, -1);
+    }
+  }
+
+  void bind_symbols() {
+    for (size_t i = 0; i < count(); ++i) {
+      for (int k = 0; k < arg(i).rank; ++k) {
+        const Expr& e = arg(i).dims[k];
+        if (e.kind() == Expr::Kind::symbol) {
+          bind(e.symbol().id, tensors[i]->dims[k], static_cast<int>(i) + 1);
+        }
+      }
+    }
+    for (size_t d = 0; d < s.spec_.dims.size(); ++d) {
+      const LaunchSpec::Dim& dim = s.spec_.dims[d];
+      if (source[d] == 0) {
+        fail("dim '{}' is determined by no tensor: give its value by name", dim.name);
+      }
+      if (dim.multiple_of > 1 && call.dims_[d] % dim.multiple_of != 0) {
+        fail("dim '{}' is {} in {}: promised a multiple of {}", dim.name, call.dims_[d],
+             origin(source[d]), dim.multiple_of);
+      }
+    }
+  }
+
+  int64_t value(const Expr& e) const {
+    if (e.is_constant()) return e.constant();
+    const int64_t* dims = call.dims_.data();
+    return evaluate(e, [dims](Symbol symbol) { return dims[symbol.id]; });
+  }
+
+  /// Extents that are constants or expressions; symbols are bound already.
+  void check_extents() const {
+    for (size_t i = 0; i < count(); ++i) {
+      for (int k = 0; k < arg(i).rank; ++k) {
+        const Expr& e = arg(i).dims[k];
+        if (e.kind() == Expr::Kind::symbol) continue;
+        const int64_t want = value(e), got = tensors[i]->dims[k];
+        if (got == want) continue;
+        const std::string text =
+            to_string(e, [&](Symbol symbol) { return s.spec_.dims[symbol.id].name; });
+        fail("{} '{}' is {}: wanted {} = {} for axis {}", role(i), arg(i).name,
+             to_string(*tensors[i]), text, want, k);
+      }
+    }
+  }
+
+  void check_memory(size_t i) {
+    const TensorView& t = *tensors[i];
+    ranges[i] = byte_range(t);
+    if (ranges[i] == ByteRange{}) return;
+    if (!t.data) fail("{} '{}' is {} without memory", role(i), arg(i).name, to_string(t));
+    const auto address = reinterpret_cast<uintptr_t>(t.data);
+    if (address % bytes(t.dtype) != 0) {
+      fail("{} '{}' lies at {}: wanted a multiple of {} bytes", role(i), arg(i).name, t.data,
+           bytes(t.dtype));
+    }
+    ranges[i].begin += static_cast<int64_t>(address);
+    ranges[i].end += static_cast<int64_t>(address);
+    if (arg(i).written && overlaps_itself(t)) {
+      fail("output '{}' is {}: its elements overlap", arg(i).name, to_string(t));
+    }
+  }
+
+  void check_aliasing() const {
+    for (size_t o = 0; o < count(); ++o) {
+      if (!arg(o).written) continue;
+      for (size_t i = 0; i < count(); ++i) {
+        if (i == o || (arg(i).written && i < o)) continue;
+        if (ranges[o].begin >= ranges[i].end || ranges[i].begin >= ranges[o].end) continue;
+        if (interleave(*tensors[o], *tensors[i])) continue;
+        fail("output '{}' overlaps {} '{}': outputs may overlap nothing", arg(o).name, role(i),
+             arg(i).name);
+      }
+    }
+  }
+
+  /// Fills strides, pointers and facts. An axis of extent 1 has no stride of its own: it gets the
+  /// one it would have in a packed tensor, so that sizes of 1 select no other variant.
+  void lay_out() {
+    int64_t* strides = call.strides_.data();
+    bool fits32 = true;
+    int64_t written = 0;
+    for (size_t i = 0; i < count(); ++i) {
+      const TensorView& t = *tensors[i];
+      call.data_[i] = t.data;
+      for (int k = t.rank() - 1; k >= 0; --k) {
+        strides[k] = t.strides[k];
+        if (t.dims[k] != 1) continue;
+        const bool last = k == t.rank() - 1;
+        if (last) strides[k] = 1;
+        if (!last && __builtin_mul_overflow(t.dims[k + 1], strides[k + 1], &strides[k])) {
+          strides[k] = 0;
+        }
+      }
+      call.facts_[i] = facts_of(t, strides);
+      const int64_t at = reinterpret_cast<int64_t>(t.data);
+      if (ranges[i] != ByteRange{}) {
+        fits32 &= ranges[i].begin - at >= INT32_MIN && ranges[i].end - at <= INT32_MAX;
+      }
+      if (arg(i).written) written += ranges[i].end - ranges[i].begin;
+      strides += t.rank();
+    }
+    call.facts_[count()] = fits32 | (written >= s.stream_from_) << 1;
+  }
+
+  /// Bits 0..5 unit axis + 1, bit 6 aligned, bits 32.. axes of stride 0.
+  static uint64_t facts_of(const TensorView& t, const int64_t* strides) {
+    int unit = -1;
+    for (int k = 0; k < t.rank(); ++k) {
+      // The last axis of stride 1 whose extent is not 1, else the last of stride 1.
+      if (strides[k] == 1 && (unit < 0 || t.dims[k] != 1 || t.dims[unit] == 1)) unit = k;
+    }
+    uint64_t zero = 0;
+    bool aligned = reinterpret_cast<uintptr_t>(t.data) % 16 == 0;
+    for (int k = 0; k < t.rank(); ++k) {
+      zero |= uint64_t{strides[k] == 0 && t.dims[k] != 1} << k;
+      if (k != unit) aligned &= strides[k] * bytes(t.dtype) % 16 == 0;
+    }
+    return zero << 32 | uint64_t{aligned} << 6 | static_cast<uint64_t>(unit + 1);
+  }
+};
+
+Call::Call(const Signature& s, std::span<const TensorView> inputs,
+           std::span<const TensorView> outputs, std::span<const DimValue> dims)
+    : signature_(s),
+      data_(s.spec_.args.size()),
+      strides_(s.axes_),
+      dims_(s.spec_.dims.size()),
+      facts_(s.spec_.args.size() + 1) {
+  CallBinder b(s, *this);
+  b.order(inputs, outputs);
+  for (size_t i = 0; i < b.count(); ++i) b.check_type(i);
+  b.bind_named(dims);
+  b.bind_symbols();
+  b.check_extents();
+  for (size_t i = 0; i < b.count(); ++i) b.check_memory(i);
+  b.check_aliasing();
+  b.lay_out();
+  for (const Expr& e : s.spec_.grid) empty_grid_ |= b.value(e) <= 0;
+}
+
+Specialisation Call::specialisation() const {
+  Specialisation s;
+  const auto& args = signature_.spec_.args;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const uint64_t w = facts_[i];
+    s.params.push_back({.dtype = args[i].dtype,
+                        .rank = args[i].rank,
+                        .unit_axis = static_cast<int>(w & 63) - 1,
+                        .zero_stride = static_cast<uint32_t>(w >> 32),
+                        .aligned = (w >> 6 & 1) != 0});
+  }
+  s.fits32 = facts_[args.size()] & 1;
+  s.streaming = facts_[args.size()] >> 1 & 1;
+  return s;
+}
+
+namespace {
+
+/// The host that emitted text sees, with what its callback needs behind it.
+struct Host : TwHost {
+  ThreadPool& pool;
+  int64_t scratch_bytes;
+  int threads;
+};
+
+void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, void*), void* ctx) {
+  const Host& h = static_cast<const Host&>(*host);
+  h.pool.run(n, task, ctx, h.scratch_bytes, h.threads);
+}
+
+}  // namespace
+
+void Call::run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threads) const {
+  if (empty_grid_) return;
+  ThreadPool::reserve_scratch(scratch_bytes);
+  const Host host{{par}, pool, scratch_bytes, threads};
+  const TwArgs args{data_.data(), dims_.data(), strides_.data(), &host};
+  if (const int code = entry(&args); code != 0) {
+    throw InternalError(fmt::format("{}: the kernel returned {}", signature_.program_, code));
+  }
+}
+
+}  // namespace tw

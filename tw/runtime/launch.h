@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tw/runtime/small_array.h"
+#include "tw/runtime/thread_pool.h"
+#include "tw/target/launch_spec.h"
+#include "tw/target/machine.h"
+#include "tw/target/specialisation.h"
+#include "tw/tensor/tensor.h"
+
+namespace tw {
+
+/// A dim that no tensor determines, by name.
+using DimValue = std::pair<std::string, int64_t>;
+
+class Signature;
+struct CallBinder;
+
+/// The arguments of one call, checked, in the form of the text ABI. Usual calls take no heap.
+class Call {
+ public:
+  /// Checks the arguments against the signature: inputs (only read), then outputs (written), each
+  /// in declaration order. Throws UserError naming argument, got and wanted: a wrong count, dtype
+  /// or rank, a dim with two values or none, a broken promise or fixed extent, missing or
+  /// misaligned memory, and an output that overlaps itself or any other argument.
+  Call(const Signature& s, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+       std::span<const DimValue> dims);
+
+  bool empty_grid() const { return empty_grid_; }
+  /// The facts that select a variant, packed; equal facts are equal words.
+  std::span<const uint64_t> facts() const { return {facts_.data(), facts_.size()}; }
+  Specialisation specialisation() const;
+
+  /// Runs a compiled entry that wants so much scratch, on at most `threads` threads (0: the
+  /// pool's). Throws EnvError when there is no memory for scratch.
+  void run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threads) const;
+
+ private:
+  friend struct CallBinder;
+  const Signature& signature_;
+  SmallArray<void*, 16> data_;
+  SmallArray<int64_t, 32> strides_;
+  SmallArray<int64_t, 16> dims_;
+  SmallArray<uint64_t, 17> facts_;
+  bool empty_grid_ = false;
+};
+
+/// What calls of a program are checked against: the args, dims and grid of a LaunchSpec, which hold
+/// for all variants of the program.
+class Signature {
+ public:
+  /// `program` names it in errors.
+  Signature(std::string program, LaunchSpec spec, const CpuMachine& machine);
+
+  const LaunchSpec& spec() const { return spec_; }
+  std::vector<std::string> arg_names() const;
+
+ private:
+  friend class Call;
+  friend struct CallBinder;
+  std::string program_;
+  LaunchSpec spec_;
+  size_t axes_ = 0;      ///< of all args together
+  size_t inputs_ = 0;    ///< args that are only read
+  int64_t stream_from_;  ///< written bytes from which stores go around the caches
+};
+
+}  // namespace tw
