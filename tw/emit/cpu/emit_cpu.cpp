@@ -97,7 +97,9 @@ void emit_task(Context& c, Writer& out) {
 }
 
 void emit_entry(Context& c, const std::string& entry, Writer& out) {
-  out.open(fmt::format("extern \"C\" int {}(const TwArgs* args) {{", entry));
+  out.open(fmt::format(
+      "extern \"C\" __attribute__((visibility(\"default\"))) int {}(const TwArgs* args) {{",
+      entry));
   for (size_t k = 0; k < c.program.dims.size(); ++k) {
     out.line(fmt::format("const i64 {} = args->dims[{}];", c.program.dims[k].name, k));
   }
