@@ -86,7 +86,8 @@ ValueId constant_operand(TraceState& t, const Constant& c, const Type& like, Sou
 }
 
 ValueId index_operand(TraceState& t, const Index& i, const Type& like, SourceLoc at) {
-  if (like.dtype == b1) t.fail(at, fmt::format("an index beside {}", to_string(like)));
+  if (like.dtype == b1)
+    t.fail(at, fmt::format("an index beside {}", to_string(like)), "compare it first");
   const ValueId v = t.index(i, like.shape.size(), at);
   if (like.dtype == i64) return v;
   return t.emit(Opcode::cast, {v}, CastAttr{}, {like.dtype, Extents(like.shape.size(), 1)}, at);
