@@ -97,7 +97,8 @@ Result broadcast_operand(const RuleView& view, Op& op) {
   return std::nullopt;
 }
 
-// max, min, and, or of one element is that element. (A sum starts from +0, which -0 does not.)
+// max, min, and, or, xor of one element is that element. (A sum may start from +0: -0 would
+// change.)
 Result reduce_of_one(const RuleView& view, Op& op) {
   if (op.code != Opcode::reduce) return std::nullopt;
   const auto& a = op.as<ReduceAttr>();
