@@ -4,28 +4,15 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
+#include <poll.h>
+#include <signal.h>
 
 #include "tw/jit/process.h"
 
+#include "tests/jit/scale.h"
 #include "tests/support/expect_error.h"
 
-namespace tw {
-
-/// Sets an environment variable for one scope.
-class ScopedEnv {
- public:
-  ScopedEnv(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    had_ = std::getenv(name) != nullptr;
-    setenv(name, value, 1);
-  }
-  ~ScopedEnv() { had_ ? setenv(name_, before_.c_str(), 1) : unsetenv(name_); }
-
- private:
-  const char* name_;
-  std::string before_;
-  bool had_;
-};
+namespace tw::test {
 
 static const CpuMachine& machine() { return machine_named("generic"); }
 
@@ -75,6 +62,22 @@ TEST(Compiler, MissingOnesAreNamed) {
   TW_EXPECT_ERROR(UserError, "TW_CXX is 'no-such-compiler'", [] { find_compiler(); });
 }
 
+TEST(Compiler, WrappersUnderItsNameArePassedOver) {
+  TempCache folder;
+  const std::string wrapper = folder.path() + "/ccache";
+  std::ofstream(wrapper) << "#!/bin/sh\nexit 1\n";
+  std::filesystem::permissions(wrapper, std::filesystem::perms::owner_all);
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    std::filesystem::create_symlink(wrapper, folder.path() + "/" + name);
+  }
+  const Compiler wanted = find_compiler();
+  const std::string before = std::getenv("PATH");
+  ScopedEnv path("PATH", folder.path() + ":" + before);
+  EXPECT_EQ(find_compiler().path, wanted.path);
+  ScopedEnv cxx("TW_CXX", wrapper);
+  TW_EXPECT_ERROR(UserError, "not ccache or the like", [] { find_compiler(); });
+}
+
 TEST(Compiler, NoRoomIsAnEnvError) {
   ScopedEnv nowhere("TMPDIR", "/nonexistent");
   TW_EXPECT_ERROR(EnvError, "TMPDIR",
@@ -86,6 +89,26 @@ TEST(Process, EndsWhatHangs) {
   EXPECT_EQ(done.kind, Finished::Kind::timed_out);
 }
 
+TEST(Process, EndsWhatItStartedToo) {
+  int alive[2];  // its last writer is the grandchild
+  ASSERT_EQ(pipe(alive), 0);
+  Finished done = run_process({"/bin/sh", "-c", "sleep 60 & wait"}, "/dev/null", 1);
+  EXPECT_EQ(done.kind, Finished::Kind::timed_out);
+  close(alive[1]);
+  pollfd p{alive[0], POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 10000), 1) << "the sleeper still holds the pipe";
+  close(alive[0]);
+}
+
+TEST(Process, DoesNotInheritBlockedSignals) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Finished done = run_process({"/bin/sh", "-c", "kill -15 $$; exit 3"}, "/dev/null", 10);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(done.kind, Finished::Kind::killed);
+}
+
 TEST(Process, TellsExitFromSignal) {
   Finished exited = run_process({"/bin/sh", "-c", "exit 7"}, "/dev/null", 10);
   EXPECT_EQ(exited.kind, Finished::Kind::exited);
@@ -95,4 +118,4 @@ TEST(Process, TellsExitFromSignal) {
   EXPECT_EQ(run_process({"/nonexistent"}, "/dev/null", 10).kind, Finished::Kind::could_not_start);
 }
 
-}  // namespace tw
+}  // namespace tw::test

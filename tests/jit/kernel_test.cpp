@@ -104,6 +104,23 @@ TEST(Kernel, KeysHoldOptionsAndMachine) {
   EXPECT_EQ(paths.size(), 6u);
 }
 
+TEST(Kernel, ExplainsAMiss) {
+  TempCache cache;
+  Tensor x = host_tensor(f32, {8}), y = host_tensor(f32, {8});
+  const Kernel k = compile(scale(9), Device::open("cpu:0"));
+  EXPECT_EQ(k.explain_miss({x}, {y}), "no entry is similar\n");
+  k.prepare({x}, {y});
+  EXPECT_EQ(k.explain_miss({x}, {y}), "");
+  Tensor odd = host_tensor(f32, {16}).slice(0, 0, 16, 2);
+  EXPECT_EQ(k.explain_miss({odd}, {y}),
+            "the most similar entry differs:\n"
+            "  it has   specialisation x f32 rank 1 unit 0 aligned; y f32 rank 1 unit 0 aligned; "
+            "fits32\n"
+            "  wanted   specialisation x f32 rank 1; y f32 rank 1 unit 0 aligned; fits32\n");
+  const std::string other = compile(scale(9, "add"), Device::open("cpu:0")).explain_miss({x}, {y});
+  EXPECT_NE(other.find("wanted   %2 = add"), std::string::npos) << other;
+}
+
 TEST(Kernel, PreparesManyAtOnce) {
   TempCache cache;
   const int before = loaded_modules();

@@ -157,6 +157,15 @@ TEST(Launch, LongOffsetsAndLargeOutputsAreFacts) {
   Example large(4096, 8, 4);  // writes 2 * 128 KB, the share of a core
   EXPECT_TRUE(large.call().specialisation().streaming);
   EXPECT_FALSE(Example(4095, 8, 4).call().specialisation().streaming);
+
+  CpuMachine vast = machine();
+  vast.l3 = int64_t{480} << 20;
+  Example many(1 << 19, 8, 4);  // writes 2 * 16 MB, less than the share of a core, but enough
+  many.signature = Signature("demo", many.signature.spec(), vast);
+  EXPECT_TRUE(many.call().specialisation().streaming);
+  many = Example((1 << 19) - 1, 8, 4);
+  many.signature = Signature("demo", many.signature.spec(), vast);
+  EXPECT_FALSE(many.call().specialisation().streaming);
 }
 
 TEST(IndexCases, IDX_05) {

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <mutex>
+#include <set>
+#include <sstream>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -194,6 +196,46 @@ std::vector<Cache::Item> Cache::items() const {
   std::sort(found.begin(), found.end(),
             [](const Item& a, const Item& b) { return a.last_used > b.last_used; });
   return found;
+}
+
+static std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Lines that `from` has and `other` lacks, in order.
+static std::vector<std::string> only_in(const std::vector<std::string>& from,
+                                        const std::vector<std::string>& other) {
+  std::multiset<std::string> rest(other.begin(), other.end());
+  std::vector<std::string> lines;
+  for (const std::string& line : from) {
+    if (auto found = rest.find(line); found != rest.end()) {
+      rest.erase(found);
+    } else {
+      lines.push_back(line);
+    }
+  }
+  return lines;
+}
+
+std::string Cache::explain_miss(const std::string& key) const {
+  const std::vector<std::string> wanted = lines_of(key);
+  std::vector<std::string> nearest, missing = wanted;
+  for (const Item& item : items()) {
+    if (item.key == key) return "";
+    std::vector<std::string> lines = lines_of(item.key);
+    std::vector<std::string> lacks = only_in(wanted, lines);
+    if (lacks.size() >= missing.size()) continue;
+    missing = std::move(lacks);
+    nearest = std::move(lines);
+  }
+  if (nearest.empty()) return "no entry is similar\n";
+  std::string text = "the most similar entry differs:\n";
+  for (const std::string& line : only_in(nearest, wanted)) text += "  it has   " + line + "\n";
+  for (const std::string& line : missing) text += "  wanted   " + line + "\n";
+  return text;
 }
 
 void Cache::clear() {

@@ -64,6 +64,9 @@ class Cache {
   };
   /// Whole entries, the most recently used first.
   std::vector<Item> items() const;
+  /// Why load(key) finds nothing: how the most similar entry's key differs, line by line. Empty
+  /// when the entry is there.
+  std::string explain_miss(const std::string& key) const;
   void clear();
 
  private:

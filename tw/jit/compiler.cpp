@@ -1,6 +1,5 @@
 #include "tw/jit/compiler.h"
 
-#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
@@ -23,32 +22,45 @@ namespace fs = std::filesystem;
 static constexpr const char* kInstall =
     "install one (Debian: apt-get install g++, or clang), or name one in TW_CXX";
 
-/// The absolute path of a program, searched as a shell does; empty when there is none.
+/// Programs that stand in for a compiler under its name. Started under any other name they do not
+/// know what to run, and their size and time of change say nothing of the compiler behind.
+static bool is_wrapper(const fs::path& real) {
+  for (const char* name : {"ccache", "sccache", "distcc", "icecc", "colorgcc"}) {
+    if (real.filename() == name) return true;
+  }
+  return false;
+}
+
+/// The path of a program with its links resolved, searched as a shell does, wrappers left out;
+/// empty when there is none.
 static std::string search_path(const std::string& program) {
-  if (program.find('/') != std::string::npos)
-    return access(program.c_str(), X_OK) == 0 ? program : "";
-  const char* path = std::getenv("PATH");
-  std::string folders = path ? path : "/usr/local/bin:/usr/bin:/bin";
+  auto real = [](const std::string& candidate) {
+    std::error_code error;
+    const fs::path path = fs::canonical(candidate, error);
+    const bool good = !error && fs::is_regular_file(path, error) && !is_wrapper(path) &&
+                      access(path.c_str(), X_OK) == 0;
+    return good ? path.string() : std::string();
+  };
+  if (program.find('/') != std::string::npos) return real(program);
+  const std::string path = env(Env::path);
+  const std::string folders = path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path;
   for (size_t begin = 0; begin <= folders.size();) {
-    size_t end = std::min(folders.find(':', begin), folders.size());
-    std::string candidate = folders.substr(begin, end - begin) + "/" + program;
-    if (access(candidate.c_str(), X_OK) == 0 && !fs::is_directory(candidate)) return candidate;
+    const size_t end = std::min(folders.find(':', begin), folders.size());
+    const std::string found = real(folders.substr(begin, end - begin) + "/" + program);
+    if (!found.empty()) return found;
     begin = end + 1;
   }
   return "";
 }
 
-static Compiler compiler_at(const std::string& found) {
-  std::error_code error;
-  fs::path real = fs::canonical(found, error);
-  if (error) real = found;
+static Compiler compiler_at(const std::string& path) {
   struct stat file {};
-  stat(real.c_str(), &file);
-  bool clang = real.filename().string().find("clang") != std::string::npos;
-  return {.path = real.string(),
+  stat(path.c_str(), &file);
+  const bool clang = fs::path(path).filename().string().find("clang") != std::string::npos;
+  return {.path = path,
           .family = clang ? CompilerFamily::clang : CompilerFamily::gcc,
-          .identity = fmt::format("{} {} {}.{:09}", real.string(), file.st_size,
-                                  file.st_mtim.tv_sec, file.st_mtim.tv_nsec)};
+          .identity = fmt::format("{} {} {}.{:09}", path, file.st_size, file.st_mtim.tv_sec,
+                                  file.st_mtim.tv_nsec)};
 }
 
 Compiler find_compiler() {
@@ -56,7 +68,7 @@ Compiler find_compiler() {
     std::string found = search_path(named);
     if (found.empty())
       throw UserError(fmt::format("TW_CXX is '{}', which is no program", named),
-                      "name a C++ compiler, or unset it");
+                      "name a C++ compiler (not ccache or the like), or unset it");
     return compiler_at(found);
   }
   for (const char* name : {"c++", "g++", "clang++"}) {
@@ -95,8 +107,8 @@ std::vector<std::string> compile_flags(const Compiler& c, const CpuMachine& m, b
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    const char* base = std::getenv("TMPDIR");
-    path_ = std::string(base && *base ? base : "/tmp") + "/tilewright-XXXXXX";
+    const std::string base = env(Env::tmpdir);
+    path_ = (base.empty() ? "/tmp" : base) + "/tilewright-XXXXXX";
     if (!mkdtemp(path_.data()))
       throw EnvError(fmt::format("cannot make a temporary folder '{}': {}", path_,
                                  std::error_code(errno, std::generic_category()).message()),

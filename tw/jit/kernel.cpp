@@ -136,6 +136,13 @@ std::string Kernel::source_path(const std::vector<TensorView>& inputs,
   return Cache::of_environment()->source_path(state_->key(call.specialisation(), find_compiler()));
 }
 
+std::string Kernel::explain_miss(const std::vector<TensorView>& inputs,
+                                 const std::vector<TensorView>& outputs,
+                                 const std::vector<DimValue>& dims) const {
+  const Call call(state_->signature, inputs, outputs, dims);
+  return Cache::of_environment()->explain_miss(state_->key(call.specialisation(), find_compiler()));
+}
+
 std::string Kernel::mapping() const { return to_string(state_->options.mapping); }
 
 void prepare_all(const std::vector<Preparation>& all) {

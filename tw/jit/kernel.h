@@ -45,6 +45,11 @@ class Kernel {
   std::string source_path(const std::vector<TensorView>& inputs,
                           const std::vector<TensorView>& outputs,
                           const std::vector<DimValue>& dims = {}) const;
+  /// Why the disk cache lacks the variant for such tensors (see Cache::explain_miss); empty when it
+  /// has it.
+  std::string explain_miss(const std::vector<TensorView>& inputs,
+                           const std::vector<TensorView>& outputs,
+                           const std::vector<DimValue>& dims = {}) const;
   std::string mapping() const;
 
  private:

@@ -45,13 +45,22 @@ Finished run_process(const std::vector<std::string>& command, const std::string&
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
+  // Threads of the pool block all signals, which the child must not inherit. A group of its own
+  // lets a compiler that hangs be ended with the processes that it started.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t pid = 0;
-  int error = posix_spawn(&pid, words[0], &files, nullptr, words.data(), environ);
+  int error = posix_spawn(&pid, words[0], &files, &attributes, words.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) return {Finished::Kind::could_not_start, 0, std::strerror(error)};
 
   if (!wait_until_done(pid, seconds)) {
-    kill(pid, SIGKILL);
+    kill(-pid, SIGKILL);
     status_of(pid);
     return {Finished::Kind::timed_out, 0, fmt::format("it ran longer than {} s", seconds)};
   }
