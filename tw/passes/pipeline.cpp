@@ -8,6 +8,7 @@
 #include "tw/base/error.h"
 #include "tw/ir/print.h"
 #include "tw/ir/verify.h"
+#include "tw/passes/fuse_contraction.h"
 #include "tw/passes/nest_grid.h"
 #include "tw/passes/place_tiles.h"
 
@@ -15,8 +16,9 @@ namespace tw {
 namespace {
 
 const Pass kCpu[] = {
-    {"place_tiles", place_tiles},  // on the whole body: what it keeps depends on all uses
-    {"nest_grid", nest_grid},      // last: nothing above looks across instances
+    {"fuse_contraction", fuse_contraction},  // first: what follows would keep operands in memory
+    {"place_tiles", place_tiles},            // on the whole body: what it keeps depends on all uses
+    {"nest_grid", nest_grid},                // last: nothing above looks across instances
 };
 
 /// `*` stands for any text.

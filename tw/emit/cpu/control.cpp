@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
+#include "tw/emit/cpu/contract.h"
 #include "tw/emit/cpu/nest.h"
 #include "tw/emit/cpu/op_table.h"
 
@@ -122,8 +123,9 @@ void emit_keep(Context& c, const Op& op, Writer& out) {
 using EmitStatement = void (*)(Context& c, const Op& op, Writer& out);
 
 const std::pair<Opcode, EmitStatement> kStatements[] = {
-    {Opcode::store, emit_store},  {Opcode::keep, emit_keep}, {Opcode::reduce, emit_reduce},
-    {Opcode::dot, emit_kept_dot}, {Opcode::for_, emit_for},  {Opcode::if_, emit_if},
+    {Opcode::store, emit_store},       {Opcode::keep, emit_keep}, {Opcode::reduce, emit_reduce},
+    {Opcode::dot, emit_kept_dot},      {Opcode::for_, emit_for},  {Opcode::if_, emit_if},
+    {Opcode::contract, emit_contract},
 };
 
 EmitStatement statement_of(const Op& op) {

@@ -113,6 +113,10 @@ std::string Prelude::use(const std::string& function, DType t, int lanes) {
   return call_name(function, t, lanes);
 }
 
+void Prelude::add(const std::string& key, const std::string& text) {
+  if (used_.insert(key).second) functions_.push_back(text);
+}
+
 std::string Prelude::call_name(const std::string& function, DType t, int lanes) const {
   const PreludeFunction& f = find(function);
   const std::string& text = f.scalar.empty() ? f.vector : f.scalar;

@@ -38,6 +38,8 @@ class Prelude {
   std::string unaligned(DType t, int lanes);
   /// Asks for a function; returns the name by which text calls it (overloaded on types).
   std::string use(const std::string& function, DType t, int lanes);
+  /// Text that only one kind of kernel needs, once per key.
+  void add(const std::string& key, const std::string& text);
   std::string text() const;
   const CpuMachine& machine() const { return *machine_; }
 

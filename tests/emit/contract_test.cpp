@@ -1,0 +1,173 @@
+#include <cmath>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tw/check/bound.h"
+
+#include "tests/emit/run_text.h"
+#include "tests/support/guarded.h"
+
+namespace tw::test {
+namespace {
+
+/// Where the elements of A, B and C lie: side by side along rows, along columns, or apart.
+enum class Layout : uint8_t { rows, columns, apart };
+
+struct Problem {
+  DType in = f32, out = f32;
+  bool epilogue = false;  ///< max(sum + bias, 0), and the plain sum to a second output
+  Layout a = Layout::rows, b = Layout::rows, c = Layout::rows;
+  int64_t bm = 64, bn = 96, bk = 16;
+};
+
+std::string program(const Problem& p) {
+  const DType sum = check::accumulator_of(p.in);
+  const std::string tile = fmt::format("{}[{},{}]", name(sum), p.bm, p.bn);
+  const std::string place = fmt::format("pid0*{}, pid1*{}", p.bm, p.bn);
+  std::string s = "program gemm\ndim M\ndim N\ndim K\n";
+  s += fmt::format("in A: {0}[M, K]\nin B: {0}[K, N]\n", name(p.in));
+  if (p.epilogue) s += fmt::format("in bias: {}[N]\n", name(sum));
+  s += fmt::format("out C: {}[M, N]\n", name(p.out));
+  if (p.epilogue) s += fmt::format("out D: {}[M, N]\n", name(sum));
+  s += fmt::format("grid (cdiv(M, {}), cdiv(N, {}))\n\n%0 = full 0 : {}\n", p.bm, p.bn, tile);
+  s += fmt::format(
+      "%5 = for i0 in 0..cdiv(K, {2}) step 1 carry (%1 = %0) : {4} {{\n"
+      "  %2 = load A{{pid0*{0}, i0*{2}}} : {3}[{0},{2}]\n"
+      "  %3 = load B{{i0*{2}, pid1*{1}}} : {3}[{2},{1}]\n"
+      "  %4 = dot ieee %2, %3, %1 : {4}\n  yield %4\n}}\n",
+      p.bm, p.bn, p.bk, name(p.in), tile);
+  std::string last = "%5";
+  if (p.epilogue) {
+    s += fmt::format(
+        "%6 = load bias{{pid1*{1}}} : {0}[{1}]\n%7 = reshape %6 : {0}[1,{1}]\n"
+        "%8 = add %5, %7 : {2}\n%9 = full 0 : {0}[1,1]\n%10 = max %8, %9 : {2}\n",
+        name(sum), p.bn, tile);
+    last = "%10";
+  }
+  if (p.out != sum) {
+    s += fmt::format("%11 = cast {} : {}[{},{}]\n", last, name(p.out), p.bm, p.bn);
+    last = "%11";
+  }
+  s += fmt::format("store {} to C{{{}}}\n", last, place);
+  if (p.epilogue) s += fmt::format("store %5 to D{{{}}}\n", place);
+  return s;
+}
+
+Guarded matrix(DType t, int64_t rows, int64_t cols, Layout layout) {
+  if (layout == Layout::rows) return Guarded(t, {rows, cols}, {cols + 3, 1});
+  if (layout == Layout::columns) return Guarded(t, {rows, cols}, {1, rows + 5});
+  return Guarded(t, {rows, cols}, {2 * cols + 1, 2});
+}
+
+/// In (-1, 1), without a pattern along rows or columns.
+double random_value(int64_t i) {
+  const uint64_t mixed = (static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u;
+  return static_cast<double>(static_cast<int64_t>((mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9u)) *
+         0x1p-63;
+}
+
+/// No rows, columns or terms; too much to be read in place; less than a register tile; ragged ends
+/// of every height; several blocks of k, rows and columns.
+constexpr int64_t kShapes[][3] = {{1, 1, 1},      {2, 3, 4},     {13, 31, 7},     {15, 33, 9},
+                                  {64, 64, 64},   {65, 97, 129}, {100, 50, 1},    {3, 5, 0},
+                                  {0, 5, 3},      {5, 0, 3},     {150, 130, 560}, {28, 64, 513},
+                                  {17, 33, 1100}, {259, 33, 20}, {5, 2100, 6}};
+
+std::vector<double> numbers(const Guarded& t) {
+  std::vector<double> all;
+  for (int64_t i = 0; i < t.view().count(); ++i) all.push_back(get(t.view(), i));
+  return all;
+}
+
+/// Worst error over its bound; infinity and NaN stand in the last row, column and term, where
+/// padding would carry them to other sums.
+double worst(const Problem& p, const std::string& isa) {
+  const DType sum = check::accumulator_of(p.in);
+  double most = 0;
+  for (const auto& [m, n, k] : kShapes) {
+    Guarded a = matrix(p.in, m, k, p.a), b = matrix(p.in, k, n, p.b);
+    Guarded bias(sum, {n}, {1}), c = matrix(p.out, m, n, p.c), d(sum, {m, n}, {n + 1, 1});
+    a.fill(random_value);
+    b.fill([](int64_t i) { return random_value(i + 100000); });
+    bias.fill(random_value);
+    if (m > 4 && n > 4 && k > 4) {
+      set(a.view(), m * k - 1, INFINITY);
+      set(b.view(), k * n - 1, INFINITY);
+      set(b.view(), 2, NAN);
+    }
+    std::vector<TensorView> tensors{a, b, c};
+    if (p.epilogue) tensors = {a, b, bias, c, d};
+    run_text(program(p), tensors, isa);
+    EXPECT_EQ(c.damage(), "") << m << "x" << n << "x" << k;
+    const std::vector<double> as = numbers(a), bs = numbers(b);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double value = 0, sum_abs = 0;
+        for (int64_t t = 0; t < k; ++t) {
+          const double x = as[i * k + t] * bs[t * n + j];
+          value += x;
+          sum_abs += std::abs(x);
+        }
+        const auto ratio = [&](DType out, const Guarded& got, double want) {
+          const double bound = check::bound(
+              {.family = check::Family::gemm, .out = out, .accumulate = sum, .terms = k + 1}, want,
+              sum_abs);
+          return check::error_ratio(out, get(got.view(), i * n + j), want, bound);
+        };
+        if (p.epilogue) {
+          most = std::max(most, ratio(sum, d, value));
+          const double shift = get(bias.view(), j);
+          sum_abs += std::abs(shift);
+          value = std::isnan(value + shift) ? NAN : std::max(value + shift, 0.0);
+        }
+        most = std::max(most, ratio(p.out, c, value));
+      }
+    }
+  }
+  return most;
+}
+
+class Contract : public testing::TestWithParam<std::string> {};
+
+TEST_P(Contract, EveryLayout) {
+  for (const Layout a : {Layout::rows, Layout::columns, Layout::apart}) {
+    for (const Layout b : {Layout::rows, Layout::columns, Layout::apart}) {
+      const double most = worst({.a = a, .b = b}, GetParam());
+      EXPECT_LE(most, 1) << "layouts " << static_cast<int>(a) << " " << static_cast<int>(b);
+      EXPECT_GE(most, 0.02);
+    }
+  }
+  for (const Layout c : {Layout::columns, Layout::apart}) EXPECT_LE(worst({.c = c}, GetParam()), 1);
+}
+
+TEST_P(Contract, EveryTypeAndEpilogue) {
+  const std::pair<DType, DType> types[] = {{f32, bf16}, {bf16, f32}, {bf16, bf16},
+                                           {f16, f16},  {f64, f64},  {e4m3, f32}};
+  for (const auto& [in, out] : types) {
+    const Layout l = in == bf16 ? Layout::columns : Layout::rows;
+    const Problem p{.in = in, .out = out, .epilogue = true, .a = l, .b = l, .c = l};
+    EXPECT_LE(worst(p, GetParam()), 1) << name(in) << " to " << name(out);
+  }
+}
+
+TEST_P(Contract, TilesOfAnyExtent) {
+  for (const auto& [bm, bn, bk] :
+       {std::tuple{1, 1, 1}, {7, 33, 5}, {1, 512, 16}, {4096, 4096, 64}}) {
+    const Problem p{.epilogue = bm < 8, .bm = bm, .bn = bn, .bk = bk};
+    EXPECT_LE(worst(p, GetParam()), 1) << bm << "x" << bn << "x" << bk;
+  }
+}
+
+TEST(Contract, TextNamesItsBlocks) {
+  Guarded a = matrix(f32, 64, 64, Layout::rows);
+  const std::string text = text_for(program({}), {a, a, a}, "avx512");
+  EXPECT_NE(text.find("// Register tiles of 14x32; blocks of 512 k, 70 rows, 96 columns."),
+            std::string::npos);
+  EXPECT_NE(text.find("tw_tile_f32_14x32_packed"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, Contract, testing::ValuesIn(runnable_isas()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tw::test

@@ -1,0 +1,305 @@
+#include "tw/emit/cpu/contract.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+
+#include "tw/emit/cpu/contract_operand.h"
+#include "tw/emit/cpu/contract_tile.h"
+#include "tw/emit/cpu/nest.h"
+
+namespace tw::cpu {
+namespace {
+
+constexpr int64_t kAlign = 64;
+constexpr int64_t kWaitingColumns = 1024;  // of sums that wait in scratch at a time
+
+const char* const kBlockText = R"(// n in equal blocks of whole units, at most `most` each.
+TW_INLINE i64 tw_block(i64 n, i64 most, i64 unit) {
+  const i64 blocks = max(cdiv(n, most), 1);
+  return max(cdiv(cdiv(n, blocks), unit), 1) * unit;
+})";
+
+const char* const kCopyText =
+    R"(static __attribute__((noinline, cold)) void tw_copy(
+    i64 m, i64 n, const $T* from, i64 from_row, $T* to, i64 to_row) {
+  for (i64 i = 0; i < m; ++i)
+    for (i64 j = 0; j < n; ++j) to[i * to_row + j] = from[i * from_row + j];
+})";
+
+Expr of(Symbol s) { return Expr::symbol(s.kind, s.id); }
+int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+class Contraction {
+ public:
+  Contraction(Context& c, const Op& op)
+      : c_(c),
+        attr_(op.as<ContractAttr>()),
+        epilogue_(op.regions[2]),
+        sum_(c.program.type(epilogue_.args[0])),
+        s_(choose_contract_shape(c.machine, c.mapping, sum_.dtype)),
+        a_(c, op.regions[0], 0, s_),
+        b_(c, op.regions[1], 1, s_),
+        type_(name(s_.type)),
+        tile_(use_tile(c.prelude, s_, a_in_place() || b_in_place())),
+        height_(use_tile_height(c.prelude, s_)),
+        plain_store_(find_plain_store()) {
+    loops_ = {c.new_loop("row", sum_.shape[0]),
+              c.new_loop("col", sum_.shape[1]),
+              c.new_loop("i", sum_.shape[0]),
+              c.new_loop("j", sum_.shape[1]),
+              c.new_loop("k", Interval::kMax),
+              attr_.rows,
+              attr_.cols,
+              attr_.depth};
+    row_ = c.symbol_text(loops_.row);
+    col_ = c.symbol_text(loops_.col);
+    if (!plain_store_) {
+      s_.col_block = std::min(s_.col_block, round_up(kWaitingColumns, s_.cols()));
+    }
+  }
+
+  void emit(Writer& out) {
+    c_.prelude.add("block", kBlockText);
+    out.open("{");
+    declare(out);
+    out.open("for (i64 col0 = 0; col0 < cols; col0 += col_block) {");
+    out.line("const i64 col_end = min(col0 + col_block, cols);");
+    out.open("for (i64 k0 = 0; k0 == 0 || k0 < depth; k0 += k_block) {");
+    out.line("const i64 kc = min(k_block, depth - k0);");
+    pack_b(out);
+    out.open("for (i64 row0 = 0; row0 < rows; row0 += row_block) {");
+    out.line("const i64 row_end = min(row0 + row_block, rows);");
+    pack_a(out);
+    emit_panels(out);
+    for (int k = 0; k < 4; ++k) out.close();
+  }
+
+ private:
+  bool a_in_place() const { return a_.plain(); }
+  bool b_in_place() const { return b_.plain() && b_.unit_kept(); }
+
+  /// The epilogue's only op when it stores sums as they are, side by side.
+  const Op* find_plain_store() const {
+    if (epilogue_.ops.size() != 1) return nullptr;
+    const Op& op = epilogue_.ops[0];
+    if (op.code != Opcode::store || op.in[0] != epilogue_.args[0]) return nullptr;
+    const View& view = op.as<ViewAttr>().view;
+    return c_.specialisation.params[view.param].unit_axis == view.axes[1] ? &op : nullptr;
+  }
+
+  std::string reserve(int64_t elements) {
+    const int64_t at = c_.scratch;
+    c_.scratch += round_up(elements * bytes(s_.type) + c_.machine.vector_bytes, kAlign);
+    c_.scratch_most = std::max(c_.scratch_most, c_.scratch);
+    return fmt::format("({}*)((char*)scratch + {})", type_, at);
+  }
+
+  void declare(Writer& out) {
+    const int64_t before = c_.scratch;
+    const int64_t rows = round_up(sum_.shape[0], s_.rows);
+    const int64_t cols = round_up(sum_.shape[1], s_.cols());
+    const int64_t row_block = std::min(s_.row_block, rows);
+    const int64_t col_block = std::min(s_.col_block, cols);
+    out.line(fmt::format("// Register tiles of {}x{}; blocks of {} k, {} rows, {} columns.",
+                         s_.rows, s_.cols(), s_.depth_block, row_block, col_block));
+    out.line(fmt::format("const i64 rows = max({}, 0);", c_.text(attr_.rows)));
+    out.line(fmt::format("const i64 cols = max({}, 0);", c_.text(attr_.cols)));
+    out.line(fmt::format("const i64 depth = max({}, 0);", c_.text(attr_.depth)));
+    out.line(fmt::format("const i64 row_block = tw_block(rows, {}, {});", row_block, s_.rows));
+    out.line(fmt::format("const i64 col_block = tw_block(cols, {}, {});", col_block, s_.cols()));
+    out.line(fmt::format("const i64 k_block = tw_block(depth, {}, 8);", s_.depth_block));
+    if (a_in_place() || b_in_place()) {
+      out.line(fmt::format("const bool small = (rows + cols) * depth <= {};",
+                           s_.in_place_bytes / bytes(s_.type)));
+    }
+    const int64_t depth = s_.depth_block;
+    out.line(fmt::format("{}* const packed_a = {};", type_, reserve(row_block * depth)));
+    out.line(fmt::format("{}* const packed_b = {};", type_, reserve(col_block * depth)));
+    if (!plain_store_) {
+      out.line(fmt::format("{}* const waiting = {};  // sums of earlier k", type_,
+                           reserve(rows * col_block)));
+    }
+    out.line(fmt::format("alignas({}) {} sums[{} * {}];", c_.machine.vector_bytes, type_, s_.rows,
+                         s_.cols()));
+    c_.scratch = before;
+  }
+
+  /// Packs all panels; only the last, ragged one when the others are read in place.
+  void pack(Writer& out, const char* axis, bool in_place, const std::string& ragged,
+            const std::function<void()>& emit) {
+    out.open("{");
+    if (in_place) {
+      out.line(ragged);
+      out.line(fmt::format("const i64 first = small ? {0}_end - ragged : {0}0;", axis));
+    } else {
+      out.line(fmt::format("const i64 first = {}0;", axis));
+    }
+    emit();
+    out.close();
+  }
+
+  void pack_b(Writer& out) {
+    const std::string ragged = fmt::format("const i64 ragged = (col_end - col0) % {};", s_.cols());
+    pack(out, "col", b_in_place(), ragged, [&] { emit_pack_b(c_, b_, s_, loops_, out); });
+  }
+
+  void pack_a(Writer& out) {
+    const std::string ragged =
+        fmt::format("const i64 last = (row_end - row0) % {}, ragged = last == {}(last) ? 0 : last;",
+                    s_.rows, height_);
+    pack(out, "row", a_in_place(), ragged, [&] { emit_pack_a(c_, a_, s_, loops_, out); });
+  }
+
+  void emit_panels(Writer& out) {
+    out.open(fmt::format("for (i64 {0} = col0; {0} < col_end; {0} += {1}) {{", col_, s_.cols()));
+    out.line(fmt::format("const i64 n = min({}, col_end - {});", s_.cols(), col_));
+    source(out, false);
+    out.open(fmt::format("for (i64 {0} = row0; {0} < row_end; {0} += {1}) {{", row_, s_.rows));
+    out.line(fmt::format("const i64 m = min({}, row_end - {});", s_.rows, row_));
+    source(out, true);
+    if (plain_store_) {
+      emit_plain(out);
+    } else {
+      emit_fused(out);
+    }
+    out.close();
+    out.close();
+  }
+
+  /// Pointer and strides of a panel of A or B: packed, or in place.
+  void source(Writer& out, bool is_a) {
+    const char* const v = is_a ? "a" : "b";
+    const std::string full = is_a ? height_ + "(m)" : std::to_string(s_.cols());
+    const std::string packed = is_a ? fmt::format("packed_a + ({} - row0) * kc", row_)
+                                    : fmt::format("packed_b + ({} - col0) * kc", col_);
+    if (!(is_a ? a_in_place() : b_in_place())) {
+      out.line(fmt::format("const {}* const {} = {};", type_, v, packed));
+      if (is_a) out.line("const i64 a_row = 1;");
+      out.line(fmt::format("const i64 {}_k = {};", v, full));
+      return;
+    }
+    const ContractOperand& x = is_a ? a_ : b_;
+    const Symbol panel = is_a ? loops_.row : loops_.col, k0 = c_.new_loop("k0", Interval::kMax);
+    c_.loop_names[k0.id] = "k0";
+    bound_counter(c_, panel, is_a ? loops_.rows : loops_.cols, 1);
+    bound_counter(c_, k0, loops_.depth, 1);
+    const std::string there = fmt::format("{}_in_place", v);
+    out.line(fmt::format("const bool {} = small && {} == {};", there, is_a ? "m" : "n", full));
+    out.line(fmt::format("const {}* {} = {};", type_, v, packed));
+    out.open(fmt::format("if ({}) {{", there));
+    const std::string address = x.address(of(panel), of(k0), out);
+    out.line(fmt::format("{} = {};", v, address));
+    out.close();
+    if (is_a) out.line(fmt::format("const i64 a_row = {} ? {} : 1;", there, x.kept_stride()));
+    out.line(fmt::format("const i64 {}_k = {} ? {} : {};", v, there, x.k_stride(), full));
+  }
+
+  /// Sums go to the output in every block of k.
+  void emit_plain(Writer& out) {
+    const View& view = plain_store_->as<ViewAttr>().view;
+    const ParamFacts& facts = c_.specialisation.params[view.param];
+    Coords at(view.origin.begin(), view.origin.end());
+    at[view.axes[0]] = simplify(at[view.axes[0]] + of(loops_.row), c_.facts);
+    at[view.axes[1]] = simplify(at[view.axes[1]] + of(loops_.col), c_.facts);
+    Expression e(c_);
+    const std::string address = e.address(view.param, at).pointer;
+    out.append(e.body(0));
+    const bool still = facts.zero_stride >> view.axes[0] & 1;
+    const std::string stride =
+        fmt::format("{}_s{}", c_.program.params[view.param].name, view.axes[0]);
+    const Fill values{{"T", type_},
+                      {"c", address},
+                      {"row", still ? "0" : stride},
+                      {"N", std::to_string(s_.cols())},
+                      {"tile", tile_},
+                      {"height", height_}};
+    out.line("$T* const c = $c;", values);
+    out.line("const i64 c_row = $row;", values);
+    out.open(fill("if (m == $height(m) && n == $N) {", values));
+    out.line("$tile(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : c, c_row, c, c_row);", values);
+    out.close("} else {");
+    out.deeper();
+    out.line("if (k0 > 0) tw_copy(m, n, c, c_row, sums, $N);", values);
+    out.line("$tile(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : sums, $N, sums, $N);", values);
+    out.line("tw_copy(m, n, sums, $N, c, c_row);", values);
+    out.close();
+    c_.prelude.add("copy " + type_, fill(kCopyText, values));
+  }
+
+  /// Sums wait in scratch; those of the last block go through the epilogue.
+  void emit_fused(Writer& out) {
+    out.line(fmt::format("{}* const w = waiting + {} * col_block + {} - col0;", type_, row_, col_));
+    const std::string call = tile_ + "(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : w";
+    out.open("if (k0 + kc < depth) {");
+    out.line(call + ", col_block, w, col_block);");
+    out.line("continue;");
+    out.close();
+    out.line(fmt::format("{}, col_block, sums, {});", call, s_.cols()));
+    emit_epilogue(out);
+  }
+
+  void emit_epilogue(Writer& out) {
+    const std::string i = c_.symbol_text(loops_.i), j = c_.symbol_text(loops_.j);
+    bound_counter(c_, loops_.i, loops_.rows, 1);
+    bound_counter(c_, loops_.j, loops_.cols, 1);
+    Expression e(c_);
+    e.add_loop(loops_.i);
+    e.add_loop(loops_.j);
+    e.set_lanes(1, s_.lanes);
+    evaluate(e, Assume::inside, "");
+    std::vector<Writer> whole = e.take_from(2);
+    if (!e.limits().empty() || !e.guards().empty()) {
+      evaluate(e, Assume::nothing, "");
+      whole = e.take_from(2);
+    }
+    // The lanes of the last vector reach past the columns: nothing is known of them.
+    c_.facts[loops_.j] = SymbolFact{{0, Interval::kMax}, 1};
+    evaluate(e, Assume::nothing, fmt::format("{} + n - {}", col_, j));
+    const std::vector<Writer> part = e.take_from(2);
+    out.append(e.body(0));
+    out.open(fmt::format("for (i64 {0} = {1}; {0} < {1} + m; ++{0}) {{", i, row_));
+    out.append(e.body(1));
+    out.line(fmt::format("i64 {} = {};", j, col_));
+    out.open(fmt::format("for (; {0} + {1} <= {2} + n; {0} += {1}) {{", j, s_.lanes, col_));
+    out.append(whole[0]);
+    out.close();
+    out.open(fmt::format("if ({} < {} + n) {{", j, col_));
+    out.append(part[0]);
+    out.close();
+    out.close();
+  }
+
+  void evaluate(Expression& e, Assume assume, const std::string& active) {
+    e.assume(assume);
+    e.set_active(active);
+    e.bind(epilogue_.args[0], [&](const Coords&) {
+      return e.define(sum_.dtype, s_.lanes, 3,
+                      fmt::format("*(const {}*)(sums + ({} - {}) * {} + {} - {})",
+                                  c_.prelude.type(s_.type, s_.lanes), c_.symbol_text(loops_.i),
+                                  row_, s_.cols(), c_.symbol_text(loops_.j), col_));
+    });
+    const Coords at{of(loops_.i), of(loops_.j)};
+    for (const Op& op : epilogue_.ops) {
+      if (op.code != Opcode::store) continue;
+      write_element(e, e.value(op.in[0], at), {&op.as<ViewAttr>().view, nullptr}, at, active);
+    }
+  }
+
+  Context& c_;
+  const ContractAttr& attr_;
+  const Region& epilogue_;
+  const Type& sum_;
+  ContractShape s_;
+  ContractOperand a_, b_;
+  std::string type_, tile_, height_;
+  const Op* plain_store_;
+  ContractLoops loops_;
+  std::string row_, col_;
+};
+
+}  // namespace
+
+void emit_contract(Context& c, const Op& op, Writer& out) { Contraction(c, op).emit(out); }
+
+}  // namespace tw::cpu
