@@ -1,28 +1,40 @@
 # Sourced by ./quickstart and ./runtests: what the machine needs, the presets, and timed phases.
 set -euo pipefail
 export NINJA_STATUS="[%f/%t, %e s] "
-phases=() seconds=() outcomes=()
+phases=() seconds=() cpu_seconds=() outcomes=()
 
 die() { printf '\n%s: %s\n' "$(basename "$0")" "$1" >&2; exit "${2:-1}"; }
 
-# phase NAME COMMAND...: runs the command under a heading and keeps its time for show_times.
+# Sets `cpu` to the processor seconds of all children so far: what a phase costs, however busy the
+# machine is.
+count_cpu() {
+  local user system
+  mkdir -p build && times >build/times
+  { read -r _; read -r user system; } <build/times
+  user=${user%.*} system=${system%.*}
+  cpu=$((60 * ${user%m*} + 10#${user#*m} + 60 * ${system%m*} + 10#${system#*m}))
+}
+
+# phase NAME COMMAND...: runs the command under a heading and keeps its times for show_times.
 phase() {
-  local name=$1 start=$SECONDS status=0; shift
+  local name=$1 start=$SECONDS status=0 cpu before; shift
+  count_cpu; before=$cpu
   printf '\n== %s (at %d s)\n' "$name" "$start"
   "$@" || status=$?
-  phases+=("$name"); seconds+=($((SECONDS - start)))
+  count_cpu
+  phases+=("$name"); seconds+=($((SECONDS - start))); cpu_seconds+=($((cpu - before)))
   outcomes+=("$([ $status = 0 ] && echo ok || echo FAILED)")
   return $status
 }
 
 # The table of phases, which build/phases.json keeps as a row a line.
 show_times() {
-  printf '\n'
+  printf '\n%-28s %7s %7s\n' phase time cpu
   mkdir -p build
   for i in "${!phases[@]}"; do
-    printf '%-28s %5d s  %s\n' "${phases[$i]}" "${seconds[$i]}" "${outcomes[$i]}"
-    printf '{"phase": "%s", "seconds": %d, "outcome": "%s"}\n' \
-      "${phases[$i]}" "${seconds[$i]}" "${outcomes[$i]}" >&3
+    local row=("${phases[$i]}" "${seconds[$i]}" "${cpu_seconds[$i]}" "${outcomes[$i]}")
+    printf '%-28s %5d s %5d s  %s\n' "${row[@]}"
+    printf '{"phase": "%s", "seconds": %d, "cpu_seconds": %d, "outcome": "%s"}\n' "${row[@]}" >&3
   done 3>build/phases.json
 }
 
