@@ -3,8 +3,16 @@
 set(TW_EXTERNAL_base fmt::fmt xxhash)
 set(TW_EXTERNAL_runtime ${CMAKE_DL_LIBS} Threads::Threads)
 set(TW_EXTERNAL_jit ${CMAKE_DL_LIBS})
-set(TW_EXTERNAL_measure nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+set(TW_EXTERNAL_measure nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS} Threads::Threads)
 set(TW_EXTERNAL_cli CLI11::CLI11 nlohmann_json::nlohmann_json)
+
+# Loops that measure what a machine can do: one file per instruction set, chosen at run time.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/tw/measure/ceilings_avx2.cpp PROPERTIES
+    COMPILE_OPTIONS "-mavx2;-mfma")
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/tw/measure/ceilings_avx512.cpp PROPERTIES
+    COMPILE_OPTIONS "-mavx512f;-mfma;-mprefer-vector-width=512")
+endif()
 
 add_library(tw_options INTERFACE)
 target_include_directories(tw_options INTERFACE ${CMAKE_SOURCE_DIR})

@@ -95,8 +95,7 @@ class Race {
   }
 
   void open(Racer& r, const ContestantSpec& spec) {
-    const std::string program = settings_.worker.empty() ? "/proc/self/exe" : settings_.worker;
-    r.process = std::make_unique<WorkerProcess>(program, spec.name, exchange_.descriptor(),
+    r.process = std::make_unique<WorkerProcess>(settings_.worker, spec.name, exchange_.descriptor(),
                                                 job_.task.threads);
     json m = {{"do", "open"},
               {"name", spec.name},

@@ -158,6 +158,7 @@ json answer(std::optional<Worker>& worker, const json& m, const Factory& factory
     worker.emplace(m, factory);
     return json::object();
   }
+  if (what == "ceilings") return ceilings_here(m.at("threads"));
   if (what == "place") return worker->place(m);
   if (what == "run") return worker->run(m);
   return worker->keep(m);

@@ -83,7 +83,12 @@ WorkerProcess::WorkerProcess(const std::string& program, const std::string& name
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw EnvError(fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
-  Start start{program, environment_for(threads), {}, choose_cpus(threads), ends[1], exchange};
+  Start start{program.empty() ? "/proc/self/exe" : program,
+              environment_for(threads),
+              {},
+              choose_cpus(threads),
+              ends[1],
+              exchange};
   for (std::string& e : start.environment) start.environment_pointers.push_back(e.data());
   start.environment_pointers.push_back(nullptr);
   pid_ = fork();

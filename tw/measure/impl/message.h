@@ -21,6 +21,9 @@ bool send(int socket, const nlohmann::json& message);
 /// a whole message (negative: waits for ever).
 std::optional<nlohmann::json> receive(int socket, double timeout_s);
 
+/// What a worker answers when measure_ceilings() asks.
+nlohmann::json ceilings_here(int threads);
+
 nlohmann::json to_json(const TensorSpec& t);
 TensorSpec tensor_spec(const nlohmann::json& j);
 

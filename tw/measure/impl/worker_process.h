@@ -11,8 +11,8 @@ namespace tw::measure {
 /// dies. Every failure (crash, hang, refusal) is a DeviceError that names the contestant.
 class WorkerProcess {
  public:
-  /// Starts `program` as a worker on `threads` CPUs; the thread counts of the usual libraries are
-  /// set in its environment.
+  /// Starts `program` (empty: this one) as a worker on `threads` CPUs; the thread counts of the
+  /// usual libraries are set in its environment.
   WorkerProcess(const std::string& program, const std::string& name, int exchange, int threads);
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
