@@ -22,7 +22,6 @@ const CeilingLoops* baseline_loops() { return loops<Narrow, 12, store_plain<Narr
 namespace {
 
 constexpr size_t kMemoryBytes = 256 << 20, kCacheBytes = 256 << 10;
-constexpr int kRepeats = 7;
 
 const CeilingLoops& best_loops() {
 #if defined(__x86_64__)
@@ -36,9 +35,9 @@ const CeilingLoops& best_loops() {
 /// Largest rate over repeats of work(thread), which returns how much it did: all threads start
 /// together and the slowest ends the time.
 template <class F>
-double best_rate(int threads, const F& work) {
+double best_rate(int threads, int repeats, const F& work) {
   double best = 0;
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+  for (int repeat = 0; repeat < repeats; ++repeat) {
     std::atomic<int> waiting{threads};
     std::vector<double> start(threads), end(threads), done(threads);
     const auto body = [&](int t) {
@@ -84,12 +83,12 @@ class Array {
   void* base_;
 };
 
-Ceilings::Stream stream(const CeilingLoops& loops, int threads, size_t bytes, int rounds,
-                        bool memory) {
+Ceilings::Stream stream(const CeilingLoops& loops, int threads, int repeats, size_t bytes,
+                        int rounds, bool memory) {
   std::deque<Array> from, to;
   for (int t = 0; t < threads; ++t) from.emplace_back(bytes), to.emplace_back(bytes);
   const auto rate = [&](double each, const auto& once) {
-    return best_rate(threads, [&](int t) {
+    return best_rate(threads, repeats, [&](int t) {
       for (int i = 0; i < rounds; ++i) once(to[t].data(), from[t].data());
       return each * static_cast<double>(bytes) * rounds;
     });
@@ -109,21 +108,23 @@ Ceilings::Stream stream_of(const nlohmann::json& j) {
 
 }  // namespace
 
-nlohmann::json ceilings_here(int threads) {
+nlohmann::json ceilings_here(int threads, int repeats) {
   const CeilingLoops& loops = best_loops();
-  const double flops = best_rate(threads, [&](int) { return loops.multiply_add(2000000); });
+  const double flops =
+      best_rate(threads, repeats, [&](int) { return loops.multiply_add(2000000); });
   return {{"f32_flops", flops},
-          {"memory", to_json(stream(loops, threads, kMemoryBytes, 1, true))},
-          {"cache", to_json(stream(loops, threads, kCacheBytes, 200, false))},
+          {"memory", to_json(stream(loops, threads, repeats, kMemoryBytes, 1, true))},
+          {"cache", to_json(stream(loops, threads, repeats, kCacheBytes, 200, false))},
           {"loops", loops.name}};
 }
 
-Ceilings measure_ceilings(int threads, const std::string& worker) {
+Ceilings measure_ceilings(int threads, const std::string& worker, int repeats) {
   const double start = seconds(CLOCK_MONOTONIC);
   Exchange nothing({}, {}, 1);
   nothing.create();
   WorkerProcess process(worker, "ceilings", nothing.descriptor(), threads);
-  const nlohmann::json j = process.ask({{"do", "ceilings"}, {"threads", threads}}, 60);
+  const nlohmann::json j =
+      process.ask({{"do", "ceilings"}, {"threads", threads}, {"repeats", repeats}}, 60);
   return {threads,
           j.at("f32_flops"),
           stream_of(j.at("memory")),

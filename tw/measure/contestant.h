@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,10 +45,15 @@ struct ContestantSpec {
 
 using Factory = std::function<std::unique_ptr<Contestant>(const ContestantSpec&, const Task& task)>;
 
+/// Seconds on one of the system's clocks; a test can script it.
+using Clock = std::function<double(clockid_t)>;
+double seconds(clockid_t clock);
+
 /// Every program that calls compare() starts with this: when it was started as a worker it serves
 /// its parent, then returns the exit code; otherwise nullopt. `factory` makes the kinds other than
-/// "peer".
-std::optional<int> serve_worker(int argc, char** argv, const Factory& factory);
+/// "peer"; calls are timed on `clock`.
+std::optional<int> serve_worker(int argc, char** argv, const Factory& factory,
+                                const Clock& clock = seconds);
 
 /// The contestant in a plug-in. Throws EnvError when it does not load, UserError when it does not
 /// know the task.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string_view>
 #include <sys/mman.h>
 
@@ -64,9 +65,11 @@ class Arena {
 };
 
 class Worker {
+  static constexpr size_t kAudits = 3;
+
  public:
-  Worker(const json& m, const Factory& factory)
-      : exchange_(specs(m.at("inputs")), specs(m.at("outputs")), m.at("sets")) {
+  Worker(const json& m, const Factory& factory, const Clock& clock)
+      : clock_(clock), exchange_(specs(m.at("inputs")), specs(m.at("outputs")), m.at("sets")) {
     exchange_.map(kWorkerExchange);
     arena_.emplace(exchange_);
     const ContestantSpec spec{m.at("name"), m.at("kind"), m.at("source")};
@@ -82,33 +85,27 @@ class Worker {
 
   /// `warm` calls, then `calls` timed ones through the sets in random order. Outputs of the last
   /// call's set and of a secret one are wiped before the timed calls, so what lies there afterwards
-  /// was computed in them. One more call then answers a wiped set: a contestant that skips calls
-  /// whose answer lies there already cannot know which.
+  /// was computed in them; but where sets were called again and again, maybe not by the last call.
+  /// There a few calls follow on wiped sets, which a contestant that skips calls cannot tell from
+  /// the timed ones.
   json run(const json& m) {
     const int64_t calls = m.at("calls"), warm = m.at("warm");
-    const std::vector<int> order = random_order(calls, m.at("seed"));
-    const int64_t different = std::min<int64_t>(calls, order.size());
+    std::mt19937_64 random(m.at("seed").get<uint64_t>());
+    const std::vector<int> order = random_order(calls, random);
     const int last = order[(calls - 1) % order.size()];
-    const uint64_t dice = m.at("secret");
-    const int secret = order[dice % different];
-    const int audited = static_cast<int>(dice / 1024 % exchange_.sets());
+    const int secret = order[random() % std::min<uint64_t>(calls, order.size())];
     for (int64_t i = 0; i < warm; ++i) contestant_->run(order[i % order.size()]);
     wipe(secret);
     wipe(last);
-    const double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
+    const double cpu = clock_(CLOCK_PROCESS_CPUTIME_ID), wall = clock_(CLOCK_MONOTONIC);
     size_t next = 0;
     for (int64_t i = 0; i < calls; ++i) {
       contestant_->run(order[next]);
       if (++next == order.size()) next = 0;
     }
-    const double wall_end = seconds(CLOCK_MONOTONIC);
-    const double cpu_end = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    std::vector<int> check = {last, secret};
-    if (audited != last && audited != secret) {
-      wipe(audited);
-      contestant_->run(audited);
-      check.push_back(audited);
-    }
+    const double wall_end = clock_(CLOCK_MONOTONIC), cpu_end = clock_(CLOCK_PROCESS_CPUTIME_ID);
+    std::set<int> check = {last, secret};
+    if (calls > exchange_.sets()) audit(random, check);
     return {{"wall", wall_end - wall}, {"cpu", cpu_end - cpu}, {"check", check}};
   }
 
@@ -128,10 +125,9 @@ class Worker {
   }
 
   /// Whole rounds through all sets, each shuffled: long enough for the calls, or repeated by them.
-  std::vector<int> random_order(int64_t calls, uint64_t seed) const {
+  std::vector<int> random_order(int64_t calls, std::mt19937_64& random) const {
     const int sets = exchange_.sets();
     const int64_t rounds = std::min<int64_t>((calls + sets - 1) / sets, 1024 / sets + 1);
-    std::mt19937_64 random(seed);
     std::vector<int> order(rounds * sets);
     for (int64_t r = 0; r < rounds; ++r) {
       auto begin = order.begin() + r * sets;
@@ -141,24 +137,39 @@ class Worker {
     return order;
   }
 
+  /// Calls on wiped sets that stay wiped when the call does nothing.
+  void audit(std::mt19937_64& random, std::set<int>& check) {
+    std::vector<int> sets(exchange_.sets());
+    std::iota(sets.begin(), sets.end(), 0);
+    std::shuffle(sets.begin(), sets.end(), random);
+    sets.resize(std::min<size_t>(sets.size(), kAudits));
+    for (int set : sets) {
+      wipe(set);
+      contestant_->run(set);
+      check.insert(set);
+    }
+  }
+
   void wipe(int set) {
     for (size_t i = 0; i < exchange_.outputs().size(); ++i)
       std::memset(sets_[set].outputs[i].data, 0xff, span_bytes(exchange_.outputs()[i]));
   }
 
+  const Clock& clock_;
   Exchange exchange_;
   std::optional<Arena> arena_;
   std::unique_ptr<Contestant> contestant_;
   std::vector<TensorSet> sets_;
 };
 
-json answer(std::optional<Worker>& worker, const json& m, const Factory& factory) {
+json answer(std::optional<Worker>& worker, const json& m, const Factory& factory,
+            const Clock& clock) {
   const std::string what = m.at("do");
   if (what == "open") {
-    worker.emplace(m, factory);
+    worker.emplace(m, factory, clock);
     return json::object();
   }
-  if (what == "ceilings") return ceilings_here(m.at("threads"));
+  if (what == "ceilings") return ceilings_here(m.at("threads"), m.at("repeats"));
   if (what == "place") return worker->place(m);
   if (what == "run") return worker->run(m);
   return worker->keep(m);
@@ -166,13 +177,13 @@ json answer(std::optional<Worker>& worker, const json& m, const Factory& factory
 
 }  // namespace
 
-std::optional<int> serve_worker(int argc, char** argv, const Factory& factory) {
+std::optional<int> serve_worker(int argc, char** argv, const Factory& factory, const Clock& clock) {
   if (argc < 2 || std::string_view(argv[1]) != kWorkerFlag) return {};
   std::optional<Worker> worker;
   while (const std::optional<json> message = receive(kWorkerSocket, -1)) {
     json reply;
     try {
-      reply = answer(worker, *message, factory);
+      reply = answer(worker, *message, factory, clock);
     } catch (const std::exception& e) {
       reply = {{"error", e.what()}};
     }

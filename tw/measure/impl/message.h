@@ -1,6 +1,5 @@
 #pragma once
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -12,9 +11,6 @@ namespace tw::measure {
 inline constexpr int kWorkerSocket = 3, kWorkerExchange = 4;
 inline constexpr const char* kWorkerFlag = "--measure-worker";
 
-/// What a clock of the system says, in seconds.
-double seconds(clockid_t clock);
-
 /// Sends one message (length, then JSON text). False when the other end is gone.
 bool send(int socket, const nlohmann::json& message);
 /// The next message; nullopt at the end of the stream. Throws DeviceError after `timeout_s` without
@@ -22,7 +18,7 @@ bool send(int socket, const nlohmann::json& message);
 std::optional<nlohmann::json> receive(int socket, double timeout_s);
 
 /// What a worker answers when measure_ceilings() asks.
-nlohmann::json ceilings_here(int threads);
+nlohmann::json ceilings_here(int threads, int repeats);
 
 nlohmann::json to_json(const TensorSpec& t);
 TensorSpec tensor_spec(const nlohmann::json& j);
