@@ -104,6 +104,34 @@ TEST(Kernel, KeysHoldOptionsAndMachine) {
   EXPECT_EQ(paths.size(), 6u);
 }
 
+TEST(Kernel, LeavesItsStory) {
+  TempCache cache;
+  fourth(scale(10));
+  ScopedEnv dump("TW_DUMP_DIR", cache.path() + "/stories");
+  EXPECT_EQ(fourth(scale(10)), 30) << "from the cache, and told all the same";
+  std::vector<std::string> names;
+  for (const auto& e : std::filesystem::recursive_directory_iterator(cache.path() + "/stories")) {
+    if (e.is_directory()) {
+      EXPECT_EQ(e.path().filename().string().rfind("scale_", 0), 0u);
+    } else {
+      EXPECT_GT(e.file_size(), 0u) << e.path();
+      names.push_back(e.path().filename());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  ASSERT_GE(names.size(), 5u);
+  EXPECT_EQ(names[0], "00_canonical.tw");
+  EXPECT_EQ(names[1].rfind("01_", 0), 0u);
+  EXPECT_EQ(std::vector<std::string>(names.end() - 3, names.end()),
+            (std::vector<std::string>{"kernel.cpp", "key.txt", "launch.txt"}));
+  setenv("TW_DUMP_DIR", "/proc/nowhere", 1);
+  TW_EXPECT_ERROR(EnvError, "TW_DUMP_DIR: '/proc/nowhere/scale_", [] { fourth(scale(10)); });
+}
+
+TEST(Kernel, AnEmptyOneIsNamed) {
+  TW_EXPECT_ERROR(UserError, "an empty Kernel is used", [] { Kernel()({}, {}); });
+}
+
 TEST(Kernel, ExplainsAMiss) {
   TempCache cache;
   Tensor x = host_tensor(f32, {8}), y = host_tensor(f32, {8});

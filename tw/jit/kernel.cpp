@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "tw/base/env.h"
@@ -14,6 +15,7 @@
 #include "tw/jit/cache.h"
 #include "tw/jit/compiler.h"
 #include "tw/jit/emitter_version.h"
+#include "tw/jit/story.h"
 #include "tw/jit/variants.h"
 #include "tw/passes/pipeline.h"
 #include "tw/runtime/launch.h"
@@ -50,9 +52,17 @@ struct Kernel::State {
   const std::string text;  // of the program, as in keys
   Variants variants;
 
-  EmittedCpu emit(const Specialisation& s) const {
+  EmittedCpu emit(const Specialisation& s, const Story* story = nullptr) const {
+    const PassContext context{device.cpu(), options.mapping, s};
     Program lowered = program;
-    run_passes(lowered, cpu_passes(), {device.cpu(), options.mapping, s});
+    if (story) story->add("00_canonical.tw", print(lowered, {.lines = true}));
+    int step = 0;
+    for (const Pass& pass : cpu_passes()) {
+      run_passes(lowered, {&pass, 1}, context);
+      if (story) {
+        story->add(fmt::format("{:02}_{}.tw", ++step, pass.name), print(lowered, {.lines = true}));
+      }
+    }
     return emit_cpu(lowered, s, device.cpu(), options.mapping, options.debug_info);
   }
 
@@ -71,6 +81,7 @@ struct Kernel::State {
     const Compiler compiler = find_compiler();
     const std::string wanted = key(s, compiler);
     const std::shared_ptr<Cache> cache = Cache::of_environment();
+    std::optional<EmittedCpu> emitted = emit_for_viewers(s, wanted);
     if (auto found = cache->load(wanted)) return *found;
     if (env_on(Env::no_compile)) {
       throw UserError(fmt::format("TW_NO_COMPILE is set and '{}' is not in the cache '{}' as {}",
@@ -81,10 +92,22 @@ struct Kernel::State {
     if (turn.waited()) {
       if (auto found = cache->load(wanted)) return *found;
     }
-    const EmittedCpu emitted = emit(s);
+    if (!emitted) emitted = emit(s);
     const std::string object =
-        compile_shared(compiler, device.cpu(), emitted.text, options.debug_info);
-    return cache->store(wanted, to_string(emitted.launch), object, emitted.text);
+        compile_shared(compiler, device.cpu(), emitted->text, options.debug_info);
+    return cache->store(wanted, to_string(emitted->launch), object, emitted->text);
+  }
+
+  /// Whoever wants to see the steps sees them for variants that the cache has, too.
+  std::optional<EmittedCpu> emit_for_viewers(const Specialisation& s,
+                                             const std::string& key) const {
+    const Story story(program.name + "_" + Cache::name(key).substr(0, 8));
+    if (!story.wanted() && env(Env::dump).empty()) return std::nullopt;
+    story.add("key.txt", key);
+    EmittedCpu emitted = emit(s, &story);
+    story.add("kernel.cpp", emitted.text);
+    story.add("launch.txt", to_string(emitted.launch));
+    return emitted;
   }
 
   Variant build(const Specialisation& s) const {
@@ -100,6 +123,11 @@ struct Kernel::State {
   }
 };
 
+Kernel::State& Kernel::state() const {
+  if (!state_) throw UserError("an empty Kernel is used", "make it with compile()");
+  return *state_;
+}
+
 Kernel compile(Program p, const Device& d, CompileOptions o) {
   canonicalize(p);
   Kernel k;
@@ -110,40 +138,40 @@ Kernel compile(Program p, const Device& d, CompileOptions o) {
 void Kernel::operator()(const std::vector<TensorView>& inputs,
                         const std::vector<TensorView>& outputs,
                         const std::vector<DimValue>& dims) const {
-  const Call call(state_->signature, inputs, outputs, dims);
+  const Call call(state().signature, inputs, outputs, dims);
   if (call.empty_grid()) return;
-  const Variant& v = state_->variant(call);
-  call.run(v.entry, v.launch.scratch_bytes, state_->device.pool(), state_->options.threads);
+  const Variant& v = state().variant(call);
+  call.run(v.entry, v.launch.scratch_bytes, state().device.pool(), state().options.threads);
 }
 
 void Kernel::prepare(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
                      const std::vector<DimValue>& dims) const {
-  state_->variant(Call(state_->signature, inputs, outputs, dims));
+  state().variant(Call(state().signature, inputs, outputs, dims));
 }
 
-const Program& Kernel::program() const { return state_->program; }
+const Program& Kernel::program() const { return state().program; }
 
 std::string Kernel::source(const std::vector<TensorView>& inputs,
                            const std::vector<TensorView>& outputs,
                            const std::vector<DimValue>& dims) const {
-  return state_->emit(Call(state_->signature, inputs, outputs, dims).specialisation()).text;
+  return state().emit(Call(state().signature, inputs, outputs, dims).specialisation()).text;
 }
 
 std::string Kernel::source_path(const std::vector<TensorView>& inputs,
                                 const std::vector<TensorView>& outputs,
                                 const std::vector<DimValue>& dims) const {
-  const Call call(state_->signature, inputs, outputs, dims);
-  return Cache::of_environment()->source_path(state_->key(call.specialisation(), find_compiler()));
+  const Call call(state().signature, inputs, outputs, dims);
+  return Cache::of_environment()->source_path(state().key(call.specialisation(), find_compiler()));
 }
 
 std::string Kernel::explain_miss(const std::vector<TensorView>& inputs,
                                  const std::vector<TensorView>& outputs,
                                  const std::vector<DimValue>& dims) const {
-  const Call call(state_->signature, inputs, outputs, dims);
-  return Cache::of_environment()->explain_miss(state_->key(call.specialisation(), find_compiler()));
+  const Call call(state().signature, inputs, outputs, dims);
+  return Cache::of_environment()->explain_miss(state().key(call.specialisation(), find_compiler()));
 }
 
-std::string Kernel::mapping() const { return to_string(state_->options.mapping); }
+std::string Kernel::mapping() const { return to_string(state().options.mapping); }
 
 void prepare_all(const std::vector<Preparation>& all) {
   std::atomic<size_t> next{0};

@@ -55,6 +55,7 @@ class Kernel {
  private:
   friend Kernel compile(Program p, const Device& d, CompileOptions o);
   struct State;
+  State& state() const;
   std::shared_ptr<State> state_;
 };
 
