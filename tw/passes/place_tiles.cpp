@@ -253,7 +253,7 @@ class Placer {
     for (const Use& u : s_.uses[v]) {
       if (u.yield || u.op->out.empty() || makes_nest(u.op->code)) continue;
       const Extents& theirs = p_.type(u.op->out[0]).shape;
-      if (theirs.size() != mine.size() || mine.back() == 1) continue;
+      if (mine.empty() || theirs.size() != mine.size() || mine.back() == 1) continue;
       for (size_t k = 0; k + 1 < mine.size(); ++k) {
         if (mine[k] == 1 && theirs[k] >= kStretch) return true;
       }

@@ -67,7 +67,7 @@ Reg to_float(Expression& e, const Op& op, const Coords& at, const Reg& a, DType 
                       info(to).exponent_bits >= info(a.dtype).exponent_bits;
   const bool nearest = how.rounding == Rounding::RN && !how.saturate;
   if (a.dtype == b1) return from_bool(e, a, to);
-  if (widens) {
+  if (widens && !how.saturate) {
     if (register_type(a.dtype) != register_type(to)) return convert(e, a, to);
     Reg r = a;
     r.dtype = to;

@@ -61,7 +61,7 @@ Reg bitcast(Expression& e, const Op& op, const Coords& at) {
 
 Reg neg(Expression& e, const Op& op, const Coords& at) {
   const Reg a = operand(e, op, 0, at);
-  if (is_float(a.dtype)) return e.combine("-$0", a.dtype, {a});
+  if (is_float(a.dtype)) return e.combine("-($0)", a.dtype, {a});
   return e.call("sub", a.dtype, {e.literal(a.dtype, Number{}), a});
 }
 

@@ -92,7 +92,8 @@ Reg Expression::define(DType t, int lanes, uint32_t loops, const std::string& te
   if (survey) sizes.emplace_back(t == b1 ? 1 : bytes(register_type(t)), loops);
   const DType reg = t == b1 && lanes > 1 ? signed_of_bytes(mask_bytes) : register_type(t);
   const std::string type = "const " + c_.prelude.type(reg, lanes);
-  return Reg{define_text(type, loops, text, wish), t, lanes, loops, lanes > 1 ? mask_bytes : 0};
+  const int mask = t == b1 && lanes > 1 ? mask_bytes : 0;
+  return Reg{define_text(type, loops, text, wish), t, lanes, loops, mask};
 }
 
 Reg Expression::define_lanes(DType t, uint32_t loops, const std::string& text) {

@@ -136,7 +136,7 @@ void write_element(Expression& e, const Reg& r, const Target& target, const Coor
     out.line(fmt::format("{}({}, {});", f, a.pointer, r.text));
     return;
   }
-  const Reg w = e.widen(r);
+  const Reg w = r.dtype == b1 ? e.mask_of(r, 4) : e.widen(r);
   const std::string lanes = active.empty() ? std::to_string(e.lanes()) : active;
   if (a.step != 1) {
     const std::string f = c.prelude.use("scatter", t, e.lanes());

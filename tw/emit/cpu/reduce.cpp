@@ -218,10 +218,10 @@ std::optional<Reg> ReduceNest::beyond(Writer& out) {
   const uint32_t k = 1u << axes_.size();
   if (x.loops & k) return std::nullopt;
   x.dtype = held(0);
-  beyond_text_ = Writer();
-  for (int d = outer_ + 1; d <= e.depth(); ++d) beyond_text_.append(e.body(d));
   if (columns_) x = e.widen(x);
   if (columns_ && x.dtype == b1) x = e.mask_of(x, 4);
+  beyond_text_ = Writer();
+  for (int d = outer_ + 1; d <= e.depth(); ++d) beyond_text_.append(e.body(d));
   for (int d = 0; d <= outer_; ++d) out.append(e.body(d));
   return x;
 }
@@ -240,6 +240,7 @@ void ReduceNest::read_limits(const Expression& e) {
       }
     }
     if (!prove_le(l.lo, 0, c_.facts)) {
+      uniform_ = uniform_ && l.loop != k;  // elements before the limit are none of those past it
       guard_ += fmt::format("{}{} <= 0", guard_.empty() ? "" : " && ", c_.text(l.lo));
     }
   }
