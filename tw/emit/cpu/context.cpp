@@ -15,13 +15,29 @@ void record(const Region& r, std::vector<const Op*>& def) {
   }
 }
 
+// No extent, coordinate or count of a program comes near this: sums of a few do not overflow.
+constexpr int64_t kHuge = int64_t{1} << 48;
+
+/// Facts with every range bounded.
+Facts bounded_facts(const Program& p) {
+  Facts facts = facts_of(p);
+  const auto bound = [&](Symbol s, int64_t least) {
+    Interval& range = facts[s].range;
+    range = {std::max(range.lo, least), std::min(range.hi, kHuge)};
+  };
+  for (size_t k = 0; k < p.dims.size(); ++k) bound({SymbolKind::dim, static_cast<int>(k)}, 0);
+  for (size_t k = 0; k < p.grid.size(); ++k) bound({SymbolKind::pid, static_cast<int>(k)}, 0);
+  for (int k = 0; k < p.loops; ++k) bound({SymbolKind::loop, k}, -kHuge);
+  return facts;
+}
+
 const char* const kReserved[] = {"args", "ctx",  "lo",  "hi",  "scratch", "min",  "max",
                                  "mod",  "cdiv", "int", "for", "if",      "data", "dims"};
 
 }  // namespace
 
 Context::Context(const Program& p, const Specialisation& s, const CpuMachine& m, const Mapping& map)
-    : program(p), specialisation(s), machine(m), mapping(map), facts(facts_of(p)), prelude(m) {
+    : program(p), specialisation(s), machine(m), mapping(map), facts(bounded_facts(p)), prelude(m) {
   def.resize(p.values.size());
   record(p.body, def);
   for (const char* word : kReserved) names[word] = 1;
@@ -84,6 +100,23 @@ const Storage& Context::reserve(ValueId v, Writer& out) {
   scratch += size;
   scratch_most = std::max(scratch_most, scratch);
   return s;
+}
+
+bool Context::streams(int param) const {
+  if (!specialisation.streaming || program.params[param].kind != ParamKind::out) return false;
+  bool read = false;
+  walk(program, [&](const Op& op) {
+    read = read || (op.code == Opcode::load && op.as<ViewAttr>().view.param == param);
+  });
+  return !read && prelude.has_stream();
+}
+
+bool Context::is_last_store(const View* view) const {
+  const View* last = nullptr;
+  walk(program, [&](const Op& op) {
+    if (op.code == Opcode::store) last = &op.as<ViewAttr>().view;
+  });
+  return last == view;
 }
 
 std::optional<int64_t> slope(const Expr& e, Symbol s, const Facts& facts) {

@@ -48,6 +48,10 @@ struct Context {
   std::string symbol_text(Symbol s) const;
   std::string text(const Expr& e) const;
   /// Reserves scratch for the value and makes it its storage; `out` gets the declaration.
+  /// Whether stores to the tensor go around the caches: it is large and never read here.
+  bool streams(int param) const;
+  /// Whether nothing is stored after the view in an instance.
+  bool is_last_store(const View* view) const;
   const Storage& reserve(ValueId v, Writer& out);
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include "tw/emit/cpu/nest.h"
 
@@ -35,7 +36,9 @@ class ElementNest {
 
  private:
   void evaluate(Expression& e, const std::string& active) {
-    write_element(e, e.value(v_, at_), target_, at_, active);
+    Target target = target_;
+    target.streams = streams_;
+    write_element(e, e.value(v_, at_), target, at_, active);
   }
 
   /// Loops run over the part of the tile that lies inside the view.
@@ -74,43 +77,108 @@ class ElementNest {
   }
 
   void emit_lanes(Expression& e, int last, Writer& out) {
+    const std::string j = c_.symbol_text(axes_[last].counter);
+    const Range& r = ranges_[last];
+    const int lanes = e.lanes();
+    streams_ = target_.view && c_.streams(target_.view->param);
     e.set_limited(1u << last);
     e.assume(Assume::inside);
     evaluate(e, "");
+    if (streams_) prefetch_next(e);
     const std::vector<Writer> fast = e.take_from(last + 1);
-    const Range& r = ranges_[last];
-    const std::string j = c_.symbol_text(axes_[last].counter);
-    const int lanes = e.lanes();
     const std::string full = whole_part(e, last);
-    const bool exact = full == r.hi && r.whole && axes_[last].extent % lanes == 0;
+    const bool exact = full == r.hi && r.whole && axes_[last].extent % lanes == 0 && !streams_;
     std::vector<Writer> edge;
     if (!exact) {
       e.assume(Assume::nothing);
-      e.set_active(fmt::format("{} - {}", c_.symbol_text(axes_[last].counter) + "_end", j));
-      evaluate(e, j + "_end - " + j);
+      e.set_active("count");
+      const bool streams = std::exchange(streams_, false);
+      evaluate(e, "count");
+      streams_ = streams;
       edge = e.take_from(last + 1);
     }
+    const std::string first = streams_ ? first_whole_line(e, last) : "";
     open_loops(e, axes_, ranges_, last, out);
     if (exact) {
       out.open(fmt::format("for (i64 {0} = 0; {0} < {1}; {0} += {2}) {{", j, r.hi, lanes));
       out.append(fast[0]);
       out.close();
     } else {
-      out.line(fmt::format("i64 {} = {};", j, r.lo));
-      out.line(fmt::format("const i64 {}_end = {};", j, r.hi));
-      std::string limit = j + "_end";
-      if (full != r.hi) {
-        limit = j + "_full";
-        out.line(fmt::format("const i64 {} = {};", limit, full));
-      }
-      out.open(fmt::format("for (; {0} + {1} <= {2}; {0} += {1}) {{", j, lanes, limit));
-      out.append(fast[0]);
-      out.close();
-      out.open(fmt::format("for (; {0} < {0}_end; {0} += {1}) {{", j, lanes));
-      out.append(edge[0]);
-      out.close();
+      emit_ragged(j, lanes, r, full, first, fast[0], edge[0], out);
     }
     for (int k = 0; k < last; ++k) out.close();
+  }
+
+  /// Whole vectors as far as `full`, parts of vectors before the first whole line and to the end.
+  void emit_ragged(const std::string& j, int lanes, const Range& r, const std::string& full,
+                   const std::string& first, const Writer& fast, const Writer& edge, Writer& out) {
+    const std::string part = c_.fresh("part");
+    out.open(
+        fmt::format("auto {} = [&](i64 {}, i64 count) __attribute__((always_inline)) {{", part, j));
+    out.append(edge);
+    out.close("};");
+    out.line(fmt::format("i64 {} = {};", j, r.lo));
+    out.line(fmt::format("const i64 {}_end = {};", j, r.hi));
+    std::string limit = j + "_end";
+    if (full != r.hi) {
+      limit = j + "_full";
+      out.line(fmt::format("const i64 {} = {};", limit, full));
+    }
+    if (!first.empty()) {
+      out.line(fmt::format("const i64 {}_first = min({}, {}_end - {});", j, first, j, j));
+      out.line(fmt::format("if ({0}_first > 0) {1}({0}, {0}_first), {0} += {0}_first;", j, part));
+    }
+    out.open(fmt::format("for (; {0} + {1} <= {2}; {0} += {1}) {{", j, lanes, limit));
+    out.append(fast);
+    out.close();
+    out.line(
+        fmt::format("for (; {0} < {0}_end; {0} += {1}) {2}({0}, {0}_end - {0});", j, lanes, part));
+  }
+
+  /// How many elements stand before the first whole line of memory of the target.
+  std::string first_whole_line(Expression& e, int last) {
+    Coords coords(target_.view->origin.begin(), target_.view->origin.end());
+    for (size_t k = 0; k < target_.view->axes.size(); ++k) {
+      Expr& axis = coords[target_.view->axes[k]];
+      axis = simplify(axis + at_[k], c_.facts);
+    }
+    const std::string pointer = e.address(target_.view->param, coords).pointer;
+    const int64_t size = bytes(c_.program.params[target_.view->param].dtype);
+    // The pointer's text holds the counter; the lambda below is where it starts.
+    (void)last;
+    return fmt::format("-(i64)({}) / {} & {}", pointer, size, c_.machine.vector_bytes / size - 1);
+  }
+
+  /// What the next instance reads first, at the place that this one writes: inputs of the same
+  /// extents as the output.
+  void prefetch_next(Expression& e) {
+    if (c_.program.grid.empty() || !c_.is_last_store(target_.view)) return;
+    const int axis = static_cast<int>(c_.program.grid.size()) - 1;
+    Coords coords(target_.view->origin.begin(), target_.view->origin.end());
+    bool moves = false;
+    for (size_t k = 0; k < target_.view->axes.size(); ++k) {
+      Expr& x = coords[target_.view->axes[k]];
+      x = x + at_[k];
+    }
+    for (Expr& x : coords) {
+      const Symbol pid{SymbolKind::pid, axis};
+      moves = moves || mentions(x, pid);
+      x = simplify(substitute(x,
+                              [&](Symbol s) -> std::optional<Expr> {
+                                if (s == pid) return Expr::symbol(s.kind, s.id) + 1;
+                                return std::nullopt;
+                              }),
+                   c_.facts);
+    }
+    if (!moves) return;
+    const Param& written = c_.program.params[target_.view->param];
+    for (size_t k = 0; k < c_.program.params.size(); ++k) {
+      const Param& a = c_.program.params[k];
+      if (a.kind != ParamKind::in || a.dims != written.dims) continue;
+      const Expression::Address next = e.address(static_cast<int>(k), coords);
+      if (next.step != 1) continue;
+      e.body(e.depth()).line(fmt::format("__builtin_prefetch({}, 0, 3);", next.pointer));
+    }
   }
 
   /// C++ text of the end of the range in which `inside` holds.
@@ -139,6 +207,7 @@ class ElementNest {
   std::vector<Range> ranges_;
   std::vector<Limit> clips_;
   std::string outside_;
+  bool streams_ = false;
 };
 
 }  // namespace

@@ -93,6 +93,8 @@ void emit_task(Context& c, Writer& out) {
   declare_coordinates(c, axes, out);
   out.append(inner);
   out.close();
+  // Stores around the caches are ordered before the task's end.
+  if (c.prelude.streamed()) out.line("__builtin_ia32_sfence();");
   out.close();
 }
 

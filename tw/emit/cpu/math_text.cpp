@@ -9,21 +9,24 @@ PreludeFunction libm(const std::string& name, const std::string& call) {
               "(x[l]);\n  return x;\n}"};
 }
 
-// 2^n * e^r for n = round(x / ln 2), |r| <= 0.35, after Cephes expf. The scale is applied in two
-// exact steps, so results below 2^-126 round once and results past the largest become infinity.
-const char* const kScale = R"(TW_INLINE $V tw_exp_scale($V r, $V t) {
+// q * 2^n for q near 1, n an integer in [-151, 130], t = n + 1.5 * 2^23. Two exact factors: results
+// below 2^-126 round once, results past the largest become infinity, NaN stays.
+const char* const kScaled = R"(TW_INLINE $V tw_exp_scaled($V q, $V t, $V n) {
+  const $I m = ($I)t - (0x4b400000 - 126);
+  const $I tiny = m < 26;
+  const $V small = $V{} + 0x1p-25f, usual = $V{} + 2.0f;
+  return q * ($V)((m + (tiny & 26)) << 23) * (tiny ? small : usual);
+})";
+
+// 2^n * e^r, |r| <= 0.35: the polynomial of Cephes expf.
+const char* const kScale = R"(TW_INLINE $V tw_exp_scale($V r, $V t, $V n) {
   $V q = r * 1.9875691500e-4f + 1.3981999507e-3f;
   q = q * r + 8.3334519073e-3f;
   q = q * r + 4.1665795894e-2f;
   q = q * r + 1.6666665459e-1f;
   q = q * r + 5.0000001201e-1f;
   q = q * (r * r) + r;
-  q = q + 1.0f;
-  const $I n = ($I)t - 0x4b400000;
-  const $I tiny = n < -100;
-  const $V scaled = ($V)(($I)q + ((n - 1 + (tiny & 26)) << 23));
-  const $V last = ($V)((tiny & 0x33000000) | (~tiny & 0x40000000));  // 2^-25 or 2
-  return scaled * last;
+  return tw_exp_scaled(q + 1.0f, t, n);
 })";
 
 const char* const kExp = R"(// e^x, 1 ulp (Cephes polynomial, Cody-Waite reduction)
@@ -35,7 +38,7 @@ TW_INLINE $V tw_exp($V x) {
   const $V n = t - 12582912.0f;
   $V r = c - n * 0.693359375f;
   r = r + n * 2.12194440e-4f;
-  return tw_exp_scale(r, t);
+  return tw_exp_scale(r, t, n);
 })";
 
 const char* const kExp2 = R"(// 2^x, 1.5 ulp
@@ -44,8 +47,9 @@ TW_INLINE $V tw_exp2($V x) {
   $V c = low > x ? low : x;
   c = high < c ? high : c;
   const $V t = c + 12582912.0f;
-  const $V r = c - (t - 12582912.0f);
-  return tw_exp_scale(r * 0.693147182f + r * -1.90465421e-9f, t);
+  const $V n = t - 12582912.0f;
+  const $V r = c - n;
+  return tw_exp_scale(r * 0.693147182f + r * -1.90465421e-9f, t, n);
 })";
 
 const char* const kLog = R"(// ln x, 1 ulp (Cephes)
@@ -152,7 +156,8 @@ std::vector<PreludeFunction> math_functions() {
        "// opaque: else g++ 12 turns a > b ? a : b with a constant into a compare and a blend\n"
        "TW_INLINE $V tw_constant_$Dx$L($E c) {\n  $V v = c - ($V){};\n"
        "  __asm__(\"\" : \"+$K\"(v));\n  return v;\n}"},
-      {"exp_scale", "", "", kScale},
+      {"exp_scaled", "", "", kScaled},
+      {"exp_scale", "exp_scaled", "", kScale},
       {"exp", "exp_scale constant", "", kExp},
       {"exp2", "exp_scale constant", "", kExp2},
       {"log", "", "", kLog},

@@ -10,6 +10,13 @@ std::vector<PreludeFunction> memory_functions() {
        "TW_INLINE $V tw_load_$Dx$L(const $S* p) { return tw_unpack_$D(*(const $P*)p); }"},
       {"store", "pack_$D", "TW_INLINE void tw_store_$Dx$L($S* p, $E v) { *p = tw_pack_$D(v); }",
        "TW_INLINE void tw_store_$Dx$L($S* p, $V v) { *($P*)p = tw_pack_$D(v); }"},
+      {"stream", "pack_$D", "",
+       "TW_INLINE void tw_stream_$Dx$L($S* p, $V v) {\n"
+       "#if defined(__clang__)\n"
+       "  __builtin_nontemporal_store(tw_pack_$D(v), ($Q*)p);\n"
+       "#else\n"
+       "  __builtin_ia32_movntps$J((f32*)p, ($O)tw_pack_$D(v));\n"
+       "#endif\n}"},
       {"load_part", "unpack_$D", "",
        "TW_INLINE $V tw_load_part_$Dx$L(const $S* p, i64 first, i64 last, $S pad) {\n"
        "  $Q v = pad - ($Q){};\n"

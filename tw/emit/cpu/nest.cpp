@@ -142,7 +142,8 @@ void write_element(Expression& e, const Reg& r, const Target& target, const Coor
     const std::string f = c.prelude.use("scatter", t, e.lanes());
     out.line(fmt::format("{}({}, {}, {}, {});", f, a.pointer, a.step_text, w.text, lanes));
   } else if (active.empty()) {
-    out.line(fmt::format("{}({}, {});", c.prelude.use("store", t, e.lanes()), a.pointer, w.text));
+    const char* store = target.streams ? "stream" : "store";
+    out.line(fmt::format("{}({}, {});", c.prelude.use(store, t, e.lanes()), a.pointer, w.text));
   } else {
     const std::string f = c.prelude.use("store_part", t, e.lanes());
     out.line(fmt::format("{}({}, {}, {});", f, a.pointer, w.text, active));

@@ -35,6 +35,7 @@ struct Range {
 struct Target {
   const View* view = nullptr;
   const Storage* storage = nullptr;
+  bool streams = false;  ///< written around the caches, from a whole line on
 };
 
 /// Computes every element of v and writes it to the target.

@@ -96,7 +96,11 @@ std::string Prelude::unaligned(DType t, int lanes) {
   return fmt::format("{}x{}_at", name(t), lanes);
 }
 
-std::string Prelude::use(const std::string& function, DType t, int lanes) {
+std::string Prelude::use(const std::string& wish, DType t, int lanes) {
+  constexpr int64_t kLeastStream = 16;  // bytes of the shortest store around the caches
+  const bool stays = wish == "stream" && (!has_stream() || lanes * bytes(t) < kLeastStream);
+  const std::string function = stays ? "store" : wish;
+  streamed_ = streamed_ || function == "stream";
   const std::string key = fmt::format("{}:{}:{}", function, name(t), lanes);
   if (!used_.insert(key).second) return call_name(function, t, lanes);
   const PreludeFunction& f = find(function);
@@ -104,6 +108,12 @@ std::string Prelude::use(const std::string& function, DType t, int lanes) {
   const std::string pattern = lane_of_vector                   ? kLaneOfVector
                               : lanes > 1 && !f.vector.empty() ? f.vector
                                                                : f.scalar;
+  const std::string builtin = builtin_text(machine_->isa, function, t, lanes);
+  if (!builtin.empty()) {
+    for (const int n : {8, 16}) type(f32, n), type(i32, n);
+    functions_.push_back(instance(function, builtin, t, lanes));
+    return call_name(function, t, lanes);
+  }
   if (lane_of_vector) {
     use(function, t, 4);
   } else {
@@ -163,6 +173,11 @@ std::string Prelude::instance(const std::string& function, const std::string& pa
   add("$Q", [&] { return type(stored, lanes); });
   add("$P", [&] { return unaligned(stored, lanes); });
   add("$B", [&] { return type(unsigned_of_bytes(bytes(stored)), lanes); });
+  add("$J", [&] {
+    const int64_t bits = 8 * lanes * bytes(stored);
+    return bits == 128 ? std::string() : std::to_string(bits);
+  });
+  add("$O", [&] { return type(f32, static_cast<int>(lanes * bytes(stored) / bytes(f32))); });
   add("$Z", [&] { return numbers(0, lanes); });
   add("$G", [&] { return type(value, lanes / 2); });
   add("$Y", [&] { return numbers(0, lanes / 2); });

@@ -19,6 +19,7 @@ namespace tw::cpu {
 ///   $S  $Q  one stored element, lanes of stored elements
 ///   $P  lanes of stored elements at an address aligned to one element only
 ///   $B  unsigned integers as wide as $Q
+///   $J  $O  bits of $Q (empty for 128), and f32 lanes of as many bits
 struct PreludeFunction {
   std::string name;    ///< emitted as tw_<name>, or as tw_<name>_$Dx$L when its text says so
   std::string uses;    ///< functions that it calls at the same dtype and lanes; "name:dtype" at
@@ -41,6 +42,9 @@ class Prelude {
   /// Text that only one kind of kernel needs, once per key.
   void add(const std::string& key, const std::string& text);
   std::string text() const;
+  /// Whether the machine's table has stores around the caches, and whether one was asked for.
+  bool has_stream() const { return machine_->isa == "avx2" || machine_->isa == "avx512"; }
+  bool streamed() const { return streamed_; }
   const CpuMachine& machine() const { return *machine_; }
 
  private:
@@ -50,6 +54,7 @@ class Prelude {
 
   const CpuMachine* machine_;
   std::set<std::pair<DType, int>> types_, unaligned_;
+  bool streamed_ = false;
   std::set<std::string> used_;
   std::vector<std::string> functions_;
 };
@@ -58,6 +63,9 @@ class Prelude {
 DType register_type(DType t);
 DType signed_of_bytes(int64_t bytes);
 DType unsigned_of_bytes(int64_t bytes);
+
+/// The text of a function that uses builtins of one ISA, or "" (then the portable form serves).
+std::string builtin_text(const std::string& isa, const std::string& name, DType t, int lanes);
 
 /// Tables of functions, one a file: arithmetic, math, memory, casts.
 std::vector<PreludeFunction> arithmetic_functions();
