@@ -155,7 +155,7 @@ std::vector<PreludeFunction> math_functions() {
       {"constant", "", "",
        "// opaque: else g++ 12 turns a > b ? a : b with a constant into a compare and a blend\n"
        "TW_INLINE $V tw_constant_$Dx$L($E c) {\n  $V v = c - ($V){};\n"
-       "  __asm__(\"\" : \"+$K\"(v));\n  return v;\n}"},
+       "#if !defined(__clang__)\n  __asm__(\"\" : \"+$K\"(v));\n#endif\n  return v;\n}"},
       {"exp_scaled", "", "", kScaled},
       {"exp_scale", "exp_scaled", "", kScale},
       {"exp", "exp_scale constant", "", kExp},
