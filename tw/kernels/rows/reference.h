@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "tw/check/reference.h"
+#include "tw/kernels/entry.h"
+
+namespace tw::kernels {
+
+// What rows.h computes, in double and by plain loops: the judges of its programs.
+check::Reference softmax_reference(const Problem& p, std::span<const TensorView> in);
+check::Reference layernorm_reference(const Problem& p, std::span<const TensorView> in, double eps);
+check::Reference rmsnorm_reference(const Problem& p, std::span<const TensorView> in, double eps);
+check::Reference row_reduce_reference(const Problem& p, std::span<const TensorView> in);
+check::Reference column_reduce_reference(const Problem& p, std::span<const TensorView> in);
+
+}  // namespace tw::kernels
