@@ -45,12 +45,13 @@ struct Function {
   bool exact = false;  ///< picks one of its operands
 };
 
+/// NaN propagates, -0 < +0.
 static double reference_max(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? a + b : a > b ? a : b;
+  if (std::isnan(a) || std::isnan(b)) return a + b;
+  if (a == b) return std::signbit(a) ? b : a;
+  return a > b ? a : b;
 }
-static double reference_min(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? a + b : a < b ? a : b;
-}
+static double reference_min(double a, double b) { return -reference_max(-a, -b); }
 
 static const Function kFunctions[] = {
     {"add", true, [](const Tile& a, const Tile& b) { return a + b; },
@@ -64,7 +65,7 @@ static const Function kFunctions[] = {
     {"max", true, [](const Tile& a, const Tile& b) { return max(a, b); }, reference_max, 0, true},
     {"min", true, [](const Tile& a, const Tile& b) { return min(a, b); }, reference_min, 0, true},
     {"relu", false, [](const Tile& a, const Tile&) { return relu(a); },
-     [](double a, double) { return std::isnan(a) || a > 0 ? a : 0.0; }, 0, true},
+     [](double a, double) { return reference_max(a, 0.0); }, 0, true},
     {"exp", false, [](const Tile& a, const Tile&) { return exp(a); },
      [](double a, double) { return std::exp(a); }, 2},
     {"log", false, [](const Tile& a, const Tile&) { return log(a); },

@@ -8,23 +8,26 @@ static constexpr float kScale = 0x1p-100f;  // (largest f32 * kScale)^2 * 2^40 t
 
 /// Sum of squares that cannot overflow: a plain sum, and one of the values scaled down, used when
 /// the plain one is huge.
-struct SquareSum {
-  Tile plain, scaled;
-
-  SquareSum(Trace& k, int64_t rows) : plain(k.zeros(f32, {rows, 1})), scaled(plain) {}
+class SquareSum {
+ public:
+  SquareSum(Trace& k, int64_t rows)
+      : plain_(k.zeros(f32, {rows, 1})), scaled_(plain_), one_(k.full(f32, {rows, 1}, 1.f)) {}
 
   void add(const Tile& d) {
     Tile small = d * kScale;
-    plain = plain + row_sum(d * d);
-    scaled = scaled + row_sum(small * small);
+    plain_ = plain_ + row_sum(d * d);
+    scaled_ = scaled_ + row_sum(small * small);
   }
 
-  /// What to multiply d by so that d * factor() * rsqrt(...) is d / sqrt(sum / n + eps).
-  Tile factor() const { return where(plain < kHuge, 1.f, kScale); }
+  /// 1 / sqrt(sum / n + eps).
   Tile inverse_root(const Tile& n, float eps) const {
-    Tile f = factor();
-    return f / sqrt(where(plain < kHuge, plain, scaled) / n + eps * f * f);
+    Tile fits = plain_ < kHuge;
+    Tile factor = where(fits, one_, kScale);
+    return factor / sqrt(where(fits, plain_, scaled_) / n + eps * factor * factor);
   }
+
+ private:
+  Tile plain_, scaled_, one_;
 };
 
 /// True where column c of chunk j lies in the row. Elements past the row must not count as (0 -

@@ -1,0 +1,37 @@
+#include <gtest/gtest.h>
+
+#include "tw/interp/interpreter.h"
+#include "tw/kernels/entry.h"
+
+namespace tw {
+
+using kernels::KernelEntry;
+using kernels::Problem;
+
+class KernelMeaning : public testing::TestWithParam<KernelEntry> {};
+
+/// The interpreter knows nothing of compilers: when a program misses its reference here, the
+/// program is wrong; when it misses only in KernelSweep, a compiler is.
+TEST_P(KernelMeaning, ProgramIsItsReference) {
+  const KernelEntry& entry = GetParam();
+  check::Sweep sweep({.values = {check::Values::uniform, check::Values::special}, .layouts = {}});
+  for (const Problem& p : entry.sweep()) {
+    Problem whole = complete(entry, p);
+    int64_t elements = 1;
+    for (const auto& [axis, extent] : whole.shape) elements *= extent;
+    if (elements > 1500) continue;
+    Program program = entry.trace(whole, machine_named("avx2"), 2);
+    sweep.add(
+        std::string(entry.name) + " " + to_string(whole),
+        {.arguments = entry.arguments(whole),
+         .run = [&](const auto& in, const auto& out) { interpret(program, in, out); },
+         .reference = [&](std::span<const TensorView> in) { return entry.reference(whole, in); }});
+  }
+  EXPECT_EQ(sweep.verdict(), "");
+  EXPECT_GT(sweep.runs(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Library, KernelMeaning, testing::ValuesIn(kernels::kernel_list()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace tw
