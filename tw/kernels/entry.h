@@ -16,10 +16,10 @@ namespace tw::kernels {
 
 /// One instance of a kernel's family: what a caller knows before any tensor exists.
 struct Problem {
-  std::map<std::string, int64_t> shape;  ///< extent of every axis, e.g. {"m", 1024}
-  DType dtype = f32;                     ///< of the main inputs and outputs
-  std::map<std::string, std::string>
-      options;  ///< e.g. {"epilogue", "bias_gelu"}; absent: the first value
+  std::map<std::string, int64_t> shape = {};  ///< extent of every axis, e.g. {"m", 1024}
+  DType dtype = f32;                          ///< of the main inputs and outputs
+  std::map<std::string, std::string> options =
+      {};  ///< e.g. {"epilogue", "bias_gelu"}; absent: the first value
   int64_t extent(const std::string& axis) const;      ///< UserError naming the axis when absent
   std::string option(const std::string& name) const;  ///< "" when absent
   bool operator==(const Problem&) const = default;
