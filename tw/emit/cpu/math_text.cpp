@@ -96,7 +96,9 @@ TW_INLINE $V tw_tanh($V x) {
   q = q * s + 2.26843463243900e-03f;
   q = q * s + 4.89352518554385e-03f;
   const $V y = p * a / q;
-  return ($V)(($I)x & 0x7fffffff) < 4e-4f ? x : y;
+  const $V size = ($V)(($I)x & 0x7fffffff), one = ($V)((($I)x & ~0x7fffffff) | 0x3f800000);
+  const $V r = size > 9.02f ? one : y;  // past the clamp y stays below 1: -inf * (1 + y) is no NaN
+  return size < 4e-4f ? x : r;
 })";
 
 const char* const kErf = R"(// erf x, 6 ulp (rational 13/8)
@@ -116,7 +118,9 @@ TW_INLINE $V tw_erf($V x) {
   q = q * s - 7.37332916720468e-03f;
   q = q * s - 1.42647390514189e-02f;
   const $V y = p * a / q;
-  return ($V)(($I)x & 0x7fffffff) < 4e-4f ? x * 1.12837917f : y;
+  const $V size = ($V)(($I)x & 0x7fffffff), one = ($V)((($I)x & ~0x7fffffff) | 0x3f800000);
+  const $V r = size > 4.0f ? one : y;
+  return size < 4e-4f ? x * 1.12837917f : r;
 })";
 
 const char* const kSqrtScalar = "TW_INLINE $V tw_sqrt($V x) { return __builtin_sqrtf(x); }";

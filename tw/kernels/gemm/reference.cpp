@@ -1,0 +1,79 @@
+#include "tw/kernels/gemm/reference.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace tw::kernels {
+
+static double gelu_tanh(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+static double gelu_erf(double x) { return x / 2 * (1 + std::erf(x / std::numbers::sqrt2)); }
+static double silu(double x) { return x / (1 + std::exp(-x)); }
+static double relu(double x) { return std::isnan(x) ? x : std::max(x, 0.0); }
+
+/// What an epilogue does to a sum x: reads a third input v, then a function with those ulps.
+struct Finish {
+  double (*with)(double x, double v);
+  double (*function)(double x);
+  double ulps;
+};
+
+static double add(double x, double v) { return x + v; }
+static double multiply(double x, double v) { return x * v; }
+
+static Finish finish_of(const std::string& epilogue) {
+  if (epilogue == "bias") return {add, nullptr, 0};
+  if (epilogue == "bias_relu") return {add, relu, 0};
+  if (epilogue == "bias_silu") return {add, silu, 2};
+  if (epilogue == "bias_gelu") return {add, gelu_tanh, 6};
+  if (epilogue == "bias_gelu_erf") return {add, gelu_erf, 6};
+  if (epilogue == "residual") return {add, nullptr, 0};
+  if (epilogue == "row_scale") return {multiply, nullptr, 0};
+  return {nullptr, nullptr, 0};
+}
+
+static std::vector<double> numbers(const TensorView& t) {
+  std::vector<double> all(static_cast<size_t>(t.count()));
+  for (int64_t i = 0; i < t.count(); ++i) all[i] = get(t, i);
+  return all;
+}
+
+check::Reference gemm_reference(const Problem& p, std::span<const TensorView> inputs) {
+  const bool batched = inputs[0].rank() == 3;
+  const int64_t batch = batched ? inputs[0].dims[0] : 1;
+  const int64_t m = p.extent("m"), n = p.extent("n"), k = p.extent("k");
+  const std::string epilogue = p.option("epilogue");
+  const Finish f = finish_of(epilogue);
+  const std::vector<double> a = numbers(inputs[0]), b = numbers(inputs[1]);
+  const std::vector<double> v = f.with ? numbers(inputs[2]) : std::vector<double>();
+
+  check::ReferenceOutput y;
+  for (int64_t s = 0; s < batch; ++s) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0, sum_abs = 0;
+        for (int64_t t = 0; t < k; ++t) {
+          const double x = a[(s * m + i) * k + t] * b[(s * k + t) * n + j];
+          sum += x;
+          sum_abs += std::abs(x);
+        }
+        if (f.with) {
+          const double operand = epilogue == "residual"    ? v[(s * m + i) * n + j]
+                                 : epilogue == "row_scale" ? v[i]
+                                                           : v[j];
+          sum = f.with(sum, operand);
+          sum_abs = f.with(sum_abs, std::abs(operand));
+        }
+        y.value.push_back(f.function ? f.function(sum) : sum);
+        y.sum_abs.push_back(sum_abs);
+      }
+    }
+  }
+  const DType out = p.option("out") == "f32" ? f32 : p.dtype;
+  return {
+      {check::Family::gemm, out, check::accumulator_of(p.dtype), Precision::ieee, k + 1, f.ulps},
+      {std::move(y)}};
+}
+
+}  // namespace tw::kernels

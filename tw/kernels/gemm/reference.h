@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+
+#include "tw/kernels/entry.h"
+
+namespace tw::kernels {
+
+/// Plain loops in double over A, B and the epilogue's operands of a problem of gemm or
+/// batched_gemm.
+check::Reference gemm_reference(const Problem& p, std::span<const TensorView> inputs);
+
+}  // namespace tw::kernels
