@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <set>
 
 #include "tw/base/error.h"
 #include "tw/emit/cpu/contract.h"
@@ -135,16 +136,84 @@ EmitStatement statement_of(const Op& op) {
   throw InternalError(fmt::format("'{}' reached the emitter inside a body", info(op.code).name));
 }
 
+/// What the value is computed from, through expressions and kept values of the group.
+void sources(const Context& c, ValueId v, std::set<ValueId>& seen) {
+  if (!seen.insert(v).second) return;
+  const Op* op = c.def[v];
+  if (!op || !(is_expression(op->code) || op->code == Opcode::keep)) return;
+  for (const ValueId x : op->in) sources(c, x, seen);
+}
+
+/// A run of statements that one nest of loops can do: stores and reductions over tiles of one
+/// shape, none of which needs what another gives.
+class Group {
+ public:
+  Group(const Context& c, const Region& r, size_t from) : c_(c) {
+    for (size_t i = from; i < r.ops.size(); ++i) {
+      const Op& op = r.ops[i];
+      if (is_expression(op.code)) continue;
+      if (!fits(op)) break;
+      if (op.code == Opcode::keep) continue;
+      members_.push_back(&op);
+      end_ = i + 1;
+      if (op.code == Opcode::reduce) reduces_ = true;
+    }
+  }
+  bool worth_it() const { return reduces_ && members_.size() > 1; }
+  const std::vector<const Op*>& members() const { return members_; }
+  size_t end() const { return end_; }
+
+ private:
+  bool fits(const Op& op) {
+    const bool reduce = op.code == Opcode::reduce;
+    if (!reduce && op.code != Opcode::store && op.code != Opcode::keep) return false;
+    if (reduce && op.as<ReduceAttr>().combiner == Combiner::custom) return false;
+    const Extents& shape = c_.program.type(op.in[0]).shape;
+    if (!shape_.empty() && shape != shape_) return false;
+    if (shape.empty()) return false;
+    if (reduce && axis_ >= 0 && op.as<ReduceAttr>().axis != axis_) return false;
+    std::set<ValueId> seen;
+    sources(c_, op.in[0], seen);
+    for (const ValueId v : seen) {
+      if (results_.count(v)) return false;
+      const Op* from = c_.def[v];
+      // A load of what instances write stays where it is.
+      if (from && from->code == Opcode::load && effect(c_.program, *from) == Effect::read) {
+        return false;
+      }
+    }
+    shape_ = shape;
+    if (reduce) axis_ = op.as<ReduceAttr>().axis;
+    if (reduce) results_.insert(op.out.begin(), op.out.end());
+    return true;
+  }
+
+  const Context& c_;
+  std::vector<const Op*> members_;
+  std::set<ValueId> results_;
+  Extents shape_;
+  int axis_ = -1;
+  bool reduces_ = false;
+  size_t end_ = 0;
+};
+
 }  // namespace
 
 void emit_region(Context& c, const Region& r, Writer& out) {
-  for (const Op& op : r.ops) {
+  for (size_t i = 0; i < r.ops.size(); ++i) {
+    const Op& op = r.ops[i];
     if (is_expression(op.code)) continue;
     out.line();
     if (c.debug_lines && op.at.known()) {
       out.line(fmt::format("#line {} \"{}\"", op.at.line, op.at.file));
     }
-    statement_of(op)(c, op, out);
+    const Group group(c, r, i);
+    if (group.worth_it()) {
+      emit_reduce_group(c, group.members(), out);
+      i = group.end() - 1;
+    } else {
+      statement_of(op)(c, op, out);
+    }
   }
 }
 

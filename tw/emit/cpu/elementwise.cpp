@@ -257,6 +257,7 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::reshape, reshape},
     {Opcode::transpose, transpose},
     {Opcode::broadcast, same_coordinates},
+    {Opcode::keep, same_coordinates},  // one that its only nest computes on the way
 };
 
 }  // namespace
@@ -285,7 +286,8 @@ Reg combine_pair(Expression& e, Opcode code, Reg a, Reg b) {
 }
 
 bool is_expression(Opcode code) {
-  return std::any_of(std::begin(kExpressions), std::end(kExpressions),
+  return code != Opcode::keep &&
+         std::any_of(std::begin(kExpressions), std::end(kExpressions),
                      [&](const auto& entry) { return entry.first == code; });
 }
 

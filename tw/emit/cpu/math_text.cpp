@@ -29,27 +29,32 @@ const char* const kScale = R"(TW_INLINE $V tw_exp_scale($V r, $V t, $V n) {
   return tw_exp_scaled(q + 1.0f, t, n);
 })";
 
+// Below -104 the result is 0 and must not cost an underflow: softmax pads rows with -infinity.
 const char* const kExp = R"(// e^x, 1 ulp (Cephes polynomial, Cody-Waite reduction)
 TW_INLINE $V tw_exp($V x) {
-  const $V low = tw_constant_$Dx$L(-104.0f), high = tw_constant_$Dx$L(89.0f);
-  $V c = low > x ? low : x;
+  const $V high = tw_constant_$Dx$L(89.0f), zero = {};
+  const $I gone = x < -104.0f;
+  $V c = gone ? zero : x;
   c = high < c ? high : c;
   const $V t = c * 1.44269504088896341f + 12582912.0f;  // the nearest integer in the low bits
   const $V n = t - 12582912.0f;
   $V r = c - n * 0.693359375f;
   r = r + n * 2.12194440e-4f;
-  return tw_exp_scale(r, t, n);
+  const $V y = tw_exp_scale(r, t, n);
+  return gone ? zero : y;
 })";
 
 const char* const kExp2 = R"(// 2^x, 1.5 ulp
 TW_INLINE $V tw_exp2($V x) {
-  const $V low = tw_constant_$Dx$L(-151.0f), high = tw_constant_$Dx$L(129.0f);
-  $V c = low > x ? low : x;
+  const $V high = tw_constant_$Dx$L(129.0f), zero = {};
+  const $I gone = x < -151.0f;
+  $V c = gone ? zero : x;
   c = high < c ? high : c;
   const $V t = c + 12582912.0f;
   const $V n = t - 12582912.0f;
   const $V r = c - n;
-  return tw_exp_scale(r * 0.693147182f + r * -1.90465421e-9f, t, n);
+  const $V y = tw_exp_scale(r * 0.693147182f + r * -1.90465421e-9f, t, n);
+  return gone ? zero : y;
 })";
 
 const char* const kLog = R"(// ln x, 1 ulp (Cephes)

@@ -8,78 +8,26 @@
 #include "tw/emit/cpu/reduce_nest.h"
 
 namespace tw::cpu {
-namespace {
 
-Opcode opcode_of(Combiner c) {
-  switch (c) {
-    case Combiner::sum:
-      return Opcode::add;
-    case Combiner::prod:
-      return Opcode::mul;
-    case Combiner::min:
-      return Opcode::min;
-    case Combiner::max:
-      return Opcode::max;
-    case Combiner::min_num:
-      return Opcode::min_num;
-    case Combiner::max_num:
-      return Opcode::max_num;
-    case Combiner::and_:
-      return Opcode::and_;
-    case Combiner::or_:
-      return Opcode::or_;
-    case Combiner::xor_:
-      return Opcode::xor_;
-    case Combiner::custom:
-      break;
+ReduceNest::ReduceNest(Context& c, const std::vector<const Op*>& group) : c_(c) {
+  for (const Op* op : group) {
+    if (op->code == Opcode::store) {
+      stores_.push_back(op);
+      continue;
+    }
+    const ReduceAttr& how = op->as<ReduceAttr>();
+    axis_ = how.axis;
+    if (how.combiner == Combiner::custom) custom_ = op;
+    for (size_t n = 0; n < op->in.size(); ++n) {
+      items_.push_back({op->in[n], op->out[n], how.combiner});
+    }
   }
-  throw InternalError("a custom combiner has no opcode");
-}
-
-int64_t integer_limit(DType t, bool most) {
-  const int unused = 64 - 8 * static_cast<int>(bytes(t));
-  if (t == b1) return most;
-  if (!is_signed_int(t)) return most ? static_cast<int64_t>(UINT64_MAX >> unused) : 0;
-  return most ? INT64_MAX >> unused : INT64_MIN >> unused;
-}
-
-/// What leaves every element as it is when combined with it.
-Number neutral(Combiner c, DType t) {
-  const bool real = is_float(t);
-  const double infinity = std::numeric_limits<double>::infinity();
-  switch (c) {
-    case Combiner::sum:
-      return real ? Number{false, 0, -0.0} : Number{};
-    case Combiner::prod:
-      return Number{true, 1, 0};
-    case Combiner::min:
-      return real ? Number{false, 0, infinity} : Number{true, integer_limit(t, true), 0};
-    case Combiner::max:
-      return real ? Number{false, 0, -infinity} : Number{true, integer_limit(t, false), 0};
-    case Combiner::min_num:
-    case Combiner::max_num:
-      if (real) return Number{false, 0, std::numeric_limits<double>::quiet_NaN()};
-      return neutral(c == Combiner::min_num ? Combiner::min : Combiner::max, t);
-    case Combiner::and_:
-      return Number{true, -1, 0};
-    case Combiner::or_:
-    case Combiner::xor_:
-      return Number{};
-    case Combiner::custom:
-      break;
-  }
-  throw InternalError("a custom combiner has no neutral element");
-}
-
-}  // namespace
-
-ReduceNest::ReduceNest(Context& c, const Op& op) : c_(c), op_(op), how_(op.as<ReduceAttr>()) {
-  const Type& in = c.program.type(op.in[0]);
+  const Type& in = c.program.type(items_[0].in);
   axes_ = axes_of(c, in.shape, at_);
   out_at_ = at_;
-  out_at_[how_.axis] = 0;
-  const auto reduced = std::find_if(axes_.begin(), axes_.end(),
-                                    [&](const Axis& a) { return a.tile_axis == how_.axis; });
+  out_at_[axis_] = 0;
+  const auto reduced =
+      std::find_if(axes_.begin(), axes_.end(), [&](const Axis& a) { return a.tile_axis == axis_; });
   if (reduced != axes_.end()) {
     folds_ = true;
     k_ = *reduced;
@@ -88,21 +36,23 @@ ReduceNest::ReduceNest(Context& c, const Op& op) : c_(c), op_(op), how_(op.as<Re
 }
 
 void ReduceNest::emit(Writer& out) {
-  for (const ValueId v : op_.out) c_.reserve(v, out);
+  for (const Item& i : items_) c_.reserve(i.out, out);
   if (!folds_) {
-    for (size_t n = 0; n < op_.out.size(); ++n) {
-      emit_elements(c_, op_.in[n], {nullptr, &c_.storage.at(op_.out[n])}, out);
+    store_apart(out);
+    for (const Item& i : items_) {
+      emit_elements(c_, i.in, {nullptr, &c_.storage.at(i.out)}, out);
     }
     return;
   }
   std::vector<Axis> all = axes_;
   all.push_back(k_);
   const LaneChoice lanes = choose_lanes(c_, all, [&](Expression& e) {
-    for (const ValueId v : op_.in) e.value(v, at_);
-    for (const ValueId v : op_.out) {
-      write_element(e, Reg{"0", c_.program.type(v).dtype, 1, 0, 0}, {nullptr, &c_.storage.at(v)},
-                    out_at_, "");
+    for (const Item& i : items_) {
+      e.value(i.in, at_);
+      write_element(e, Reg{"0", c_.program.type(i.out).dtype, 1, 0, 0},
+                    {nullptr, &c_.storage.at(i.out)}, out_at_, "");
     }
+    for (const Op* op : stores_) e.value(op->in[0], at_);
   });
   lanes_ = lanes.lanes;
   columns_ = lanes.axis >= 0 && lanes.axis < static_cast<int>(axes_.size());
@@ -110,18 +60,51 @@ void ReduceNest::emit(Writer& out) {
     std::rotate(axes_.begin() + lanes.axis, axes_.begin() + lanes.axis + 1, axes_.end());
   }
   outer_ = static_cast<int>(axes_.size()) - (columns_ ? 1 : 0);
-  open(out);
+  if (columns_ || lanes_ == 1) store_apart(out);
+  Writer nest;
+  open(nest);
   if (columns_) {
-    emit_columns(out);
+    emit_columns(nest);
   } else {
-    emit_row(out);
+    emit_row(nest);
   }
-  for (int k = 0; k < outer_; ++k) out.close();
+  for (int k = 0; k < outer_; ++k) nest.close();
+  if (!columns_ && lanes_ > 1 && !writes_) store_apart(out);
+  out.append(nest);
+}
+
+void ReduceNest::store_apart(Writer& out) {
+  for (const Op* op : stores_) {
+    emit_elements(c_, op->in[0], {&op->as<ViewAttr>().view, nullptr}, out);
+  }
+}
+
+bool ReduceNest::covers_stores(bool folded) const {
+  for (const Op* op : stores_) {
+    const View& view = op->as<ViewAttr>().view;
+    Coords coords(view.origin.begin(), view.origin.end());
+    for (size_t k = 0; k < view.axes.size(); ++k) {
+      Expr& x = coords[view.axes[k]];
+      x = simplify(x + at_[k], c_.facts);
+    }
+    const std::vector<Bound> open = open_bounds(c_, view.param, coords);
+    if (!guard_.empty() || (k_limited_ && !folded) || open.size() != (k_limited_ ? 1u : 0u)) {
+      return false;
+    }
+    for (const Bound& b : open) {
+      const Symbol k = k_.counter;
+      const Expr rest = simplify(b.at - Expr::symbol(k.kind, k.id), c_.facts);
+      if (b.low || mentions(rest, k) || simplify(b.dim - rest, c_.facts) != k_limit_.hi) {
+        return false;
+      }
+    }
+  }
+  return !stores_.empty();
 }
 
 DType ReduceNest::held(size_t n) const {
-  const DType t = c_.program.type(op_.in[n]).dtype;
-  return how_.combiner == Combiner::custom ? t : register_type(t);
+  const DType t = c_.program.type(items_[n].in).dtype;
+  return custom_ ? t : register_type(t);
 }
 
 std::string ReduceNest::type_of(size_t n, int lanes) {
@@ -136,10 +119,12 @@ Reg ReduceNest::accumulator(size_t n, const std::string& prefix, int lanes, uint
 
 ReduceNest::Regs ReduceNest::combine(Expression& e, const Regs& a, const Regs& b) {
   Regs r;
-  if (how_.combiner != Combiner::custom) {
-    r.push_back(combine_pair(e, opcode_of(how_.combiner), a[0], b[0]));
+  if (!custom_) {
+    for (size_t n = 0; n < items_.size(); ++n) {
+      r.push_back(combine_pair(e, opcode_of(items_[n].combiner), a[n], b[n]));
+    }
   } else {
-    const Region& body = op_.regions[0];
+    const Region& body = custom_->regions[0];
     for (size_t n = 0; n < a.size(); ++n) {
       e.bind(body.args[n], [reg = a[n]](const Coords&) { return reg; });
       e.bind(body.args[a.size() + n], [reg = b[n]](const Coords&) { return reg; });
@@ -156,8 +141,8 @@ ReduceNest::Regs ReduceNest::combine(Expression& e, const Regs& a, const Regs& b
 
 ReduceNest::Regs ReduceNest::terms(Expression& e) {
   Regs r;
-  for (size_t n = 0; n < op_.in.size(); ++n) {
-    Reg x = e.value(op_.in[n], at_);
+  for (size_t n = 0; n < items_.size(); ++n) {
+    Reg x = e.value(items_[n].in, at_);
     x.dtype = held(n);
     if (lanes_ > 1) x = e.widen(x);
     if (x.dtype == b1 && x.lanes > 1) x = e.mask_of(x, 4);
@@ -182,11 +167,17 @@ void ReduceNest::open(Writer& out) {
 }
 
 void ReduceNest::emit_step(Expression& e, const std::string& name, bool edge, Writer& out) {
-  const size_t n = op_.in.size();
+  const size_t n = items_.size();
   const uint32_t inner = 1u << (axes_.size());
   Regs acc;
   for (size_t i = 0; i < n; ++i) acc.push_back(accumulator(i, "a", lanes_, inner));
   Regs next = combine(e, acc, terms(e));
+  if (writes_) {
+    for (const Op* op : stores_) {
+      write_element(e, e.value(op->in[0], at_), {&op->as<ViewAttr>().view, nullptr}, at_,
+                    edge ? "count" : "");
+    }
+  }
   std::string parameters = columns_ ? fmt::format("i64 {}, ", counter(axes_[outer_])) : "";
   parameters += fmt::format("i64 {}", counter(k_));
   if (edge) parameters += ", i64 count";
@@ -209,21 +200,24 @@ void ReduceNest::emit_step(Expression& e, const std::string& name, bool edge, Wr
   out.close("};");
 }
 
-std::optional<Reg> ReduceNest::beyond(Writer& out) {
-  if (how_.combiner == Combiner::custom) return std::nullopt;
+std::optional<ReduceNest::Regs> ReduceNest::beyond(Writer& out) {
+  if (custom_) return std::nullopt;
   Expression e = make(false);
   e.set_limited(limited());
   e.assume(Assume::outside, k_limit_);
-  Reg x = e.value(op_.in[0], at_);
-  const uint32_t k = 1u << axes_.size();
-  if (x.loops & k) return std::nullopt;
-  x.dtype = held(0);
-  if (columns_) x = e.widen(x);
-  if (columns_ && x.dtype == b1) x = e.mask_of(x, 4);
+  Regs pads;
+  for (size_t n = 0; n < items_.size(); ++n) {
+    Reg x = e.value(items_[n].in, at_);
+    if (x.loops >> axes_.size() & 1) return std::nullopt;
+    x.dtype = held(n);
+    if (columns_) x = e.widen(x);
+    if (columns_ && x.dtype == b1) x = e.mask_of(x, 4);
+    pads.push_back(x);
+  }
   beyond_text_ = Writer();
   for (int d = outer_ + 1; d <= e.depth(); ++d) beyond_text_.append(e.body(d));
   for (int d = 0; d <= outer_; ++d) out.append(e.body(d));
-  return x;
+  return pads;
 }
 
 void ReduceNest::read_limits(const Expression& e) {
@@ -255,9 +249,9 @@ std::string ReduceNest::ended(const std::string& end, int64_t extent) const {
 }
 
 void ReduceNest::declare(const std::string& prefix, Writer& out) {
-  for (size_t n = 0; n < op_.in.size(); ++n) {
+  for (size_t n = 0; n < items_.size(); ++n) {
     Expression e(c_);
-    const Reg start = e.literal(held(n), neutral(how_.combiner, held(n)));
+    const Reg start = e.literal(held(n), neutral(items_[n].combiner, held(n)));
     const std::string type = type_of(n, lanes_);
     const std::string zero = held(n) == b1 ? fmt::format("-(i32){}", start.text) : start.text;
     out.line(lanes_ == 1 ? fmt::format("{} {}{} = {};", type, prefix, n, start.text)
@@ -267,21 +261,31 @@ void ReduceNest::declare(const std::string& prefix, Writer& out) {
 
 std::string ReduceNest::arguments(const std::string& prefix) const {
   std::string text;
-  for (size_t n = 0; n < op_.in.size(); ++n) text += fmt::format(", {}{}", prefix, n);
+  for (size_t n = 0; n < items_.size(); ++n) text += fmt::format(", {}{}", prefix, n);
   return text;
 }
 
 void ReduceNest::emit_row(Writer& out) {
   acc_ = c_.fresh("acc");
-  const bool custom = how_.combiner == Combiner::custom;
+  const bool custom = custom_ != nullptr;
   if (lanes_ == 1) return emit_scalar(out);
   Expression e = make(false);
   e.set_limited(limited());
   e.assume(Assume::inside);
   const std::string step = c_.fresh("step"), k = counter(k_);
-  emit_step(e, step, false, out);
+  Writer text;
+  emit_step(e, step, false, text);
   read_limits(e);
-  const std::optional<Reg> pad = k_limited_ && uniform_ ? beyond(out) : std::nullopt;
+  const std::optional<Regs> pad = k_limited_ && uniform_ ? beyond(out) : std::nullopt;
+  writes_ = !custom_ && covers_stores(pad.has_value());
+  if (writes_) {
+    text = Writer();
+    Expression again = make(false);
+    again.set_limited(limited());
+    again.assume(Assume::inside);
+    emit_step(again, step, false, text);
+  }
+  out.append(text);
   const std::string edge = c_.fresh("edge");
   const bool exact = k_full_.empty() && guard_.empty() && k_.extent % lanes_ == 0;
   if (!exact || custom) emit_edge(edge, out);
@@ -322,14 +326,14 @@ void ReduceNest::start_custom(const std::string&, Writer& out) {
   Expression e = make(false);
   e.assume(Assume::nothing);
   const Regs first = terms(e);
-  for (size_t n = 0; n < op_.in.size(); ++n) {
+  for (size_t n = 0; n < items_.size(); ++n) {
     out.line(fmt::format("{} {}{};", type_of(n, lanes_), prefix(0), n));
   }
   for (int d = 0; d <= outer_; ++d) out.append(e.body(d));
   out.open("{");
   out.line(fmt::format("const i64 {} = 0;", counter(k_)));
   for (int d = outer_ + 1; d <= e.depth(); ++d) out.append(e.body(d));
-  for (size_t n = 0; n < op_.in.size(); ++n) {
+  for (size_t n = 0; n < items_.size(); ++n) {
     out.line(fmt::format("{}{} = {};", prefix(0), n, first[n].text));
   }
   out.close();
@@ -337,13 +341,13 @@ void ReduceNest::start_custom(const std::string&, Writer& out) {
 
 ReduceNest::Regs ReduceNest::read(const std::string& prefix, int lanes) const {
   Regs r;
-  for (size_t n = 0; n < op_.in.size(); ++n) {
+  for (size_t n = 0; n < items_.size(); ++n) {
     r.push_back(accumulator(n, prefix, lanes, outer_mask()));
   }
   return r;
 }
 
-void ReduceNest::finish_row(int chains, const std::optional<Reg>& pad, Writer& out) {
+void ReduceNest::finish_row(int chains, const std::optional<Regs>& pad, Writer& out) {
   Expression e = make(true);
   Regs r = read(prefix(0), lanes_);
   for (int u = 1; u < chains; ++u) r = combine(e, r, read(prefix(u), lanes_));
@@ -358,11 +362,11 @@ void ReduceNest::finish_row(int chains, const std::optional<Reg>& pad, Writer& o
   }
   e.set_lanes(-1, 1);
   for (const Writer& text : e.take_from(0)) out.append(text);
-  if (pad) {
+  for (size_t n = 0; pad && n < r.size(); ++n) {
     const std::string total = c_.fresh("total");
-    out.line(fmt::format("{} {} = {};", type_of(0, 1), total, r[0].text));
-    fold_pad(e, total, *pad, 1, fmt::format("{} - {}_full", k_.extent, counter(k_)), out);
-    r[0].text = total;
+    out.line(fmt::format("{} {} = {};", type_of(n, 1), total, r[n].text));
+    fold_pad(n, total, (*pad)[n], 1, fmt::format("{} - {}_full", k_.extent, counter(k_)), out);
+    r[n].text = total;
   }
   write(e, r, "", out);
 }
@@ -380,7 +384,7 @@ Reg ReduceNest::half(Expression& e, const Reg& r, int lanes, int which) {
   return e.define(r.dtype, lanes / 2, r.loops, fmt::format("{}({})", f, r.text), r.mask_bytes);
 }
 
-void ReduceNest::fold_pad(Expression& e, const std::string& total, const Reg& pad, int lanes,
+void ReduceNest::fold_pad(size_t n, const std::string& total, const Reg& pad, int lanes,
                           const std::string& times, Writer& out) {
   const std::string rest = c_.fresh("rest");
   out.line(fmt::format("const i64 {} = {};", rest, times));
@@ -390,39 +394,39 @@ void ReduceNest::fold_pad(Expression& e, const std::string& total, const Reg& pa
   acc.text = total;
   acc.lanes = lanes;
   Reg term = pad;
-  if (how_.combiner == Combiner::sum) {
-    const std::string element = c_.prelude.type(register_type(held(0)));
-    if (is_float(held(0))) {
+  if (items_[n].combiner == Combiner::sum) {
+    const std::string element = c_.prelude.type(register_type(held(n)));
+    if (is_float(held(n))) {
       term.text = fmt::format("({}){} * {}", element, rest, pad.text);
     } else {
-      const std::string f = c_.prelude.use("mul", held(0), pad.lanes);
-      const std::string type = c_.prelude.type(held(0), pad.lanes);
+      const std::string f = c_.prelude.use("mul", held(n), pad.lanes);
+      const std::string type = c_.prelude.type(held(n), pad.lanes);
       term.text = pad.lanes > 1
                       ? fmt::format("{}(({}){} - ({}){{}}, {})", f, element, rest, type, pad.text)
                       : fmt::format("{}(({}){}, {})", f, element, rest, pad.text);
     }
     term.text = "(" + term.text + ")";
   }
-  const bool repeated = how_.combiner == Combiner::prod || how_.combiner == Combiner::xor_;
+  const bool repeated =
+      items_[n].combiner == Combiner::prod || items_[n].combiner == Combiner::xor_;
   if (repeated) out.open(fmt::format("for (i64 n = 0; n < {}; ++n) {{", rest));
   Expression inner(c_);
   for (const Axis& a : axes_) inner.add_loop(a.counter);
   inner.set_lanes(lanes > 1 ? outer_ : -1, lanes);
   acc.loops = term.loops = 0;
-  const Regs r = combine(inner, {acc}, {term});
+  const Reg r = combine_pair(inner, opcode_of(items_[n].combiner), acc, term);
   for (int d = 0; d <= inner.depth(); ++d) out.append(inner.body(d));
-  out.line(fmt::format("{} = {};", total, r[0].text));
+  out.line(fmt::format("{} = {};", total, r.text));
   if (repeated) out.close();
   out.close();
-  (void)e;
 }
 
 void ReduceNest::write(Expression& e, const Regs& r, const std::string& active, Writer& out) {
-  for (size_t n = 0; n < op_.out.size(); ++n) {
+  for (size_t n = 0; n < items_.size(); ++n) {
     Reg x = r[n];
-    x.dtype = c_.program.type(op_.out[n]).dtype;
-    if (how_.combiner != Combiner::custom) x = e.rounded(x);
-    write_element(e, x, {nullptr, &c_.storage.at(op_.out[n])}, out_at_, active);
+    x.dtype = c_.program.type(items_[n].out).dtype;
+    if (!custom_) x = e.rounded(x);
+    write_element(e, x, {nullptr, &c_.storage.at(items_[n].out)}, out_at_, active);
   }
   for (const Writer& text : e.take_from(0)) out.append(text);
 }
@@ -430,7 +434,7 @@ void ReduceNest::write(Expression& e, const Regs& r, const std::string& active, 
 void ReduceNest::emit_scalar(Writer& out) {
   Expression e = make(false);
   const std::string k = counter(k_);
-  const bool custom = how_.combiner == Combiner::custom;
+  const bool custom = custom_ != nullptr;
   if (custom) {
     start_custom("", out);
   } else {
@@ -454,6 +458,10 @@ void ReduceNest::emit_scalar(Writer& out) {
   write(post, read(prefix(0), 1), "", out);
 }
 
-void emit_reduce(Context& c, const Op& op, Writer& out) { ReduceNest(c, op).emit(out); }
+void emit_reduce(Context& c, const Op& op, Writer& out) { ReduceNest(c, {&op}).emit(out); }
+
+void emit_reduce_group(Context& c, const std::vector<const Op*>& group, Writer& out) {
+  ReduceNest(c, group).emit(out);
+}
 
 }  // namespace tw::cpu

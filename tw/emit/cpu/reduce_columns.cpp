@@ -27,14 +27,14 @@ void ReduceNest::emit_columns(Writer& out) {
 }
 
 void ReduceNest::start_columns(int blocks, const std::string& edge, Writer& out) {
-  if (how_.combiner != Combiner::custom) {
+  if (!custom_) {
     for (int u = 0; u < blocks; ++u) declare(prefix(u), out);
     return;
   }
   (void)edge;
   for (int u = 0; u < blocks; ++u) {
     const std::string j = counter(axes_[outer_]);
-    for (size_t n = 0; n < op_.in.size(); ++n) {
+    for (size_t n = 0; n < items_.size(); ++n) {
       out.line(fmt::format("{} {}{};", type_of(n, lanes_), prefix(u), n));
     }
     Expression e = make(false);
@@ -47,7 +47,7 @@ void ReduceNest::start_columns(int blocks, const std::string& edge, Writer& out)
     out.open("{");
     out.line(fmt::format("const i64 {0} = {0}_0, {1} = 0;", j, counter(k_)));
     for (int d = outer_ + 1; d <= e.depth(); ++d) out.append(e.body(d));
-    for (size_t n = 0; n < op_.in.size(); ++n) {
+    for (size_t n = 0; n < items_.size(); ++n) {
       out.line(fmt::format("{}{} = {};", prefix(u), n, first[n].text));
     }
     out.close();
@@ -60,7 +60,7 @@ void ReduceNest::column_block(int blocks, const std::string& step, const std::st
   const std::string j = counter(axes_[outer_]), k = counter(k_);
   out.open(fmt::format("for (; {0} + {1} <= {0}_full; {0} += {1}) {{", j, blocks * lanes_));
   start_columns(blocks, edge, out);
-  out.line(fmt::format("i64 {} = {};", k, how_.combiner == Combiner::custom ? 1 : 0));
+  out.line(fmt::format("i64 {} = {};", k, custom_ ? 1 : 0));
   out.line(fmt::format(
       "const i64 {}_full = {};", k,
       k_full_.empty() ? std::to_string(k_.extent) : fmt::format("max({}, 0)", k_full_)));
@@ -86,13 +86,12 @@ void ReduceNest::column_edge(const std::string& edge, int64_t extent, Writer& ou
   out.open(fmt::format("for (; {0} < {1}; {0} += {2}) {{", j, extent, lanes_));
   start_columns(1, edge, out);
   out.line(fmt::format("for (i64 {0} = {1}; {0} < {2}; ++{0}) {3}({4}, {0}, {5} - {4}{6});", k,
-                       how_.combiner == Combiner::custom ? 1 : 0, k_.extent, edge, j, extent,
-                       arguments(prefix(0))));
+                       custom_ ? 1 : 0, k_.extent, edge, j, extent, arguments(prefix(0))));
   finish_column(0, std::nullopt, fmt::format("{} - {}", extent, j), out);
   out.close();
 }
 
-void ReduceNest::finish_column(int u, const std::optional<Reg>& pad, const std::string& active,
+void ReduceNest::finish_column(int u, const std::optional<Regs>& pad, const std::string& active,
                                Writer& out) {
   const std::string j = counter(axes_[outer_]);
   out.open("{");
@@ -101,8 +100,10 @@ void ReduceNest::finish_column(int u, const std::optional<Reg>& pad, const std::
   out.line(fmt::format("const i64 {0} = {0}_block;", j));
   Expression e = make(true);
   if (pad) {
-    fold_pad(e, prefix(u) + "0", *pad, lanes_, fmt::format("{} - {}_full", k_.extent, counter(k_)),
-             out);
+    for (size_t n = 0; n < items_.size(); ++n) {
+      fold_pad(n, fmt::format("{}{}", prefix(u), n), (*pad)[n], lanes_,
+               fmt::format("{} - {}_full", k_.extent, counter(k_)), out);
+    }
   }
   write(e, read(prefix(u), lanes_), active, out);
   out.close();

@@ -11,18 +11,29 @@ namespace tw::cpu {
 /// Independent accumulators, so that the latency of one step does not bound the loop.
 inline constexpr int kAccumulators = 4;
 
+/// The op of two elements that a combiner without a region applies.
+Opcode opcode_of(Combiner c);
+/// What leaves every element as it is when combined with it.
+Number neutral(Combiner c, DType t);
+
 /// How one reduction is cut into loops:
 ///   rows     lanes run along the reduced axis and are combined at the end of it
 ///   columns  lanes run along an axis of the result; the reduced axis is the inner loop
 ///   scalar   no lanes
 class ReduceNest {
  public:
-  ReduceNest(Context& c, const Op& op);
+  /// Reductions of tiles of one shape along one axis (a custom one alone), and stores of such
+  /// tiles, which are written on the way where the loops cover exactly what they store.
+  ReduceNest(Context& c, const std::vector<const Op*>& group);
 
   void emit(Writer& out);
 
  private:
   using Regs = std::vector<Reg>;
+  struct Item {
+    ValueId in, out;
+    Combiner combiner;
+  };
 
   DType held(size_t n) const;
 
@@ -45,7 +56,10 @@ class ReduceNest {
   void emit_step(Expression& e, const std::string& name, bool edge, Writer& out);
 
   /// The value of every element past the limit when it is one value along k; none otherwise.
-  std::optional<Reg> beyond(Writer& out);
+  std::optional<Regs> beyond(Writer& out);
+  /// Whether the loops visit exactly the elements that the stores write.
+  bool covers_stores(bool folded) const;
+  void store_apart(Writer& out);
 
   uint32_t limited() const { return 1u << axes_.size() | (columns_ ? 1u << outer_ : 0); }
 
@@ -70,12 +84,12 @@ class ReduceNest {
   Regs read(const std::string& prefix, int lanes) const;
   uint32_t outer_mask() const { return (1u << axes_.size()) - 1; }
 
-  void finish_row(int chains, const std::optional<Reg>& pad, Writer& out);
+  void finish_row(int chains, const std::optional<Regs>& pad, Writer& out);
 
   Reg half(Expression& e, const Reg& r, int lanes, int which);
 
   /// total = total combined `times` times with one value.
-  void fold_pad(Expression& e, const std::string& total, const Reg& pad, int lanes,
+  void fold_pad(size_t n, const std::string& total, const Reg& pad, int lanes,
                 const std::string& times, Writer& out);
 
   void write(Expression& e, const Regs& r, const std::string& active, Writer& out);
@@ -93,11 +107,14 @@ class ReduceNest {
 
   void column_edge(const std::string& edge, int64_t extent, Writer& out);
 
-  void finish_column(int u, const std::optional<Reg>& pad, const std::string& active, Writer& out);
+  void finish_column(int u, const std::optional<Regs>& pad, const std::string& active, Writer& out);
 
   Context& c_;
-  const Op& op_;
-  const ReduceAttr& how_;
+  std::vector<Item> items_;
+  std::vector<const Op*> stores_;
+  const Op* custom_ = nullptr;  ///< the reduction when its combiner is a region
+  int axis_ = 0;
+  bool writes_ = false;  ///< steps write the stores
   Coords at_, out_at_;
   std::vector<Axis> axes_;  ///< of the result; the lane axis last when columns_
   Axis k_;
@@ -107,7 +124,7 @@ class ReduceNest {
   bool k_limited_ = false, uniform_ = true;
   Limit k_limit_;
   Writer beyond_text_;
-  std::optional<Reg> pad_;
+  std::optional<Regs> pad_;
 };
 
 }  // namespace tw::cpu
