@@ -67,6 +67,12 @@ set(TW_CLANG_LAYERS base num math ir lang passes emit)
 add_custom_target(core_tests)
 add_custom_target(clang_tests)
 
+# The command. libstdc++ is linked in, so that it runs where no compiler's runtime is installed.
+function(tw_add_command)
+  add_executable(tilewright ${CMAKE_SOURCE_DIR}/tw/cli/main.cpp)
+  target_link_libraries(tilewright PRIVATE tw_cli -static-libstdc++ -static-libgcc)
+endfunction()
+
 # tests/<name>/*.cpp becomes the program test_<name>, linked to tests/support and the layers named
 # after it. Labels: core and clang after the lists above; each case is reported to reports/<name>.xml.
 function(tw_add_test name)

@@ -27,7 +27,7 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
     return distance(name, a) < distance(name, b);
   };
   const std::string& nearest = *std::ranges::min_element(known, closer);
-  if (distance(name, nearest) <= std::max<size_t>(1, name.size() / 3))
+  if (distance(name, nearest) <= std::max<size_t>(2, name.size() / 3))
     return "did you mean '" + nearest + "'?";
   std::string all;
   for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;

@@ -142,7 +142,7 @@ std::string Sweep::verdict() const {
   if (fault_count_ > kShownFaults)
     text += fmt::format("and {} more faults\n", fault_count_ - kShownFaults);
   if (runs_ == 0) text += "nothing was run\n";
-  if (fault_count_ == 0 && rounds_ && worst_ < kVacuous)
+  if (options_.whole && fault_count_ == 0 && rounds_ && worst_ < kVacuous)
     text += fmt::format("vacuous: the largest error is {:.3g} of its bound, below {}\n", worst_,
                         kVacuous);
   return text;

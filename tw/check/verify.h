@@ -47,6 +47,7 @@ struct SweepOptions {
   std::vector<Layout> layouts = {Layout::unaligned, Layout::padded,   Layout::transposed,
                                  Layout::spread,    Layout::reversed, Layout::expanded};
   bool refuses_aliases = true;  ///< an output that overlaps an input must be a UserError
+  bool whole = true;  ///< a sweep over many shapes, in which something must come near its bound
   uint64_t seed = 1;
 };
 

@@ -42,8 +42,8 @@ struct Function {
   bool binary;
   Tile (*traced)(const Tile& a, const Tile& b);
   double (*reference)(double a, double b);
-  double ulps = 0;     ///< stated ulps of the functions used
-  bool exact = false;  ///< picks one of its operands
+  double ulps = 0;       ///< stated ulps of the functions used
+  bool exact = false;    ///< picks one of its operands
   bool cancels = false;  ///< a/2 + a/2 * s with |s| <= 1: two terms of opposite sign
 };
 
@@ -84,10 +84,10 @@ static const Function kFunctions[] = {
      [](double a, double) { return std::tanh(a); }, 6},
     {"erf", false, [](const Tile& a, const Tile&) { return erf(a); },
      [](double a, double) { return std::erf(a); }, 6},
-    {"silu", false, [](const Tile& a, const Tile&) { return silu(a); },
-     reference_silu, 4},
+    {"silu", false, [](const Tile& a, const Tile&) { return silu(a); }, reference_silu, 4},
     {"gelu", false, [](const Tile& a, const Tile&) { return gelu_erf(a); },
-     [](double a, double) { return 0.5 * a * (1 + std::erf(a / std::sqrt(2.0))); }, 10, false, true},
+     [](double a, double) { return 0.5 * a * (1 + std::erf(a / std::sqrt(2.0))); }, 10, false,
+     true},
     {"gelu_tanh", false, [](const Tile& a, const Tile&) { return gelu_tanh(a); },
      [](double a, double) {
        return 0.5 * a * (1 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)));
@@ -158,7 +158,8 @@ static std::vector<Problem> sweep() {
       for (auto [m, n] : {std::pair{1, 1}, {9, 257}, {17, 1000}})
         all.push_back(problem(f.name, "full", t, m, n));
   for (const char* b : {"row", "column", "scalar"})
-    for (auto [m, n] : {std::pair{3, 5}, {8, 256}, {9, 257}}) all.push_back(problem("div", b, f32, m, n));
+    for (auto [m, n] : {std::pair{3, 5}, {8, 256}, {9, 257}})
+      all.push_back(problem("div", b, f32, m, n));
   for (auto [m, n] : {std::pair{0, 4}, {4, 0}}) all.push_back(problem("add", "full", f32, m, n));
   return all;
 }

@@ -1,0 +1,163 @@
+#include "tw/cli/call.h"
+
+#include <charconv>
+#include <cmath>
+#include <numbers>
+
+#include "tw/base/error.h"
+#include "tw/base/nearest.h"
+#include "tw/num/codec.h"
+#include "tw/tensor/npy.h"
+
+namespace tw::cli {
+
+using kernels::Argument;
+using kernels::KernelEntry;
+using kernels::Problem;
+
+std::vector<TensorView> Call::input_views() const { return {inputs.begin(), inputs.end()}; }
+std::vector<TensorView> Call::output_views() const { return {outputs.begin(), outputs.end()}; }
+
+std::pair<std::string, std::string> split_pair(const std::string& flag, const std::string& text,
+                                               const std::string& form) {
+  size_t at = text.find('=');
+  if (at == std::string::npos || at == 0)
+    throw UserError(fmt::format("{} got '{}'", flag, text), fmt::format("wanted {}", form));
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+static int64_t integer(const std::string& flag, const std::string& text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw UserError(fmt::format("{} got '{}'", flag, text), "wanted a whole number");
+  return value;
+}
+
+static void add_shape(Problem& p, const std::string& list) {
+  for (size_t begin = 0; begin <= list.size();) {
+    size_t end = std::min(list.find(',', begin), list.size());
+    auto [axis, value] =
+        split_pair("--shape", list.substr(begin, end - begin), "axis=extent, e.g. m=64,n=32");
+    p.shape[axis] = integer("--shape " + axis, value);
+    begin = end + 1;
+  }
+}
+
+static Problem said_by(const Arguments& a) {
+  Problem p;
+  for (const std::string& list : a.shape) add_shape(p, list);
+  for (const std::string& option : a.options)
+    p.options.insert(split_pair("--option", option, "name=value"));
+  std::optional<DType> t = dtype_named(a.dtype);
+  if (!t)
+    throw UserError(fmt::format("--dtype got '{}'", a.dtype), "wanted a type such as f32 or bf16");
+  p.dtype = *t;
+  return p;
+}
+
+Problem problem_of(const KernelEntry& k, const Arguments& a) { return complete(k, said_by(a)); }
+
+// ----------------------------------------------------------------------------------------- inputs
+// from files
+
+/// Which axis of the problem each extent of each argument is: found by giving every axis an extent
+/// of its own that no constant extent has, and looking where it appears.
+static std::string axis_at(const KernelEntry& k, const Problem& p, const std::string& argument,
+                           size_t dim) {
+  Problem probe = p;
+  int64_t next = 1'000'003;
+  for (auto& [axis, extent] : probe.shape) extent = next++;
+  for (const Argument& a : k.arguments(probe))
+    if (a.name == argument)
+      for (const auto& [axis, extent] : probe.shape)
+        if (dim < a.dims.size() && a.dims[dim] == extent) return axis;
+  return "";
+}
+
+static const Argument& argument_named(const std::vector<Argument>& all, const std::string& flag,
+                                      const std::string& name, bool output) {
+  std::vector<std::string> known;
+  for (const Argument& a : all) {
+    if (a.output != output) continue;
+    if (a.name == name) return a;
+    known.push_back(a.name);
+  }
+  throw UserError(fmt::format("{} names '{}', which the kernel does not have", flag, name),
+                  did_you_mean(name, known));
+}
+
+static std::string dims_text(const std::vector<int64_t>& dims) {
+  return fmt::format("[{}]", fmt::join(dims, ","));
+}
+
+/// Extents that the user did not give are read off the files' shapes.
+static void shape_from_file(const KernelEntry& k, const Problem& usual, const Argument& argument,
+                            const Tensor& t, Problem& said) {
+  if (t.dims().size() != argument.dims.size())
+    throw UserError(fmt::format("--input {} has shape {}", argument.name, dims_text(t.dims())),
+                    fmt::format("wanted {} axes", argument.dims.size()));
+  for (size_t d = 0; d < argument.dims.size(); ++d) {
+    std::string axis = axis_at(k, usual, argument.name, d);
+    if (!axis.empty()) said.shape.try_emplace(axis, t.dims()[d]);
+  }
+}
+
+static void expect_dims(const Argument& a, const Tensor& t) {
+  if (t.dims() != a.dims || t.dtype() != a.dtype)
+    throw UserError(fmt::format("--input {} is {}", a.name, to_string(t.view())),
+                    fmt::format("wanted {}{}", name(a.dtype), dims_text(a.dims)));
+}
+
+static uint64_t seed_of(const std::string& text) {
+  return static_cast<uint64_t>(
+      integer("--input random:", text.substr(std::string("random:").size())));
+}
+
+Call call_of(const Arguments& a) {
+  const KernelEntry& k = kernels::kernel_named(a.target);
+  Problem said = said_by(a), usual = complete(k, said);
+  std::map<std::string, Tensor> files;
+  std::map<std::string, uint64_t> seeds;
+  for (const std::string& input : a.inputs) {
+    auto [name, source] = split_pair("--input", input, "name=FILE.npy or name=random:SEED");
+    const std::vector<Argument> arguments = k.arguments(usual);
+    const Argument& argument = argument_named(arguments, "--input", name, false);
+    if (source.starts_with("random:")) {
+      seeds[name] = seed_of(source);
+      continue;
+    }
+    files[name] = read_npy(source, argument.dtype);
+    shape_from_file(k, usual, argument, files[name], said);
+  }
+
+  Call call{&k, complete(k, said), {}, {}, {}};
+  call.arguments = k.arguments(call.problem);
+  uint64_t next_seed = 1;
+  for (const Argument& argument : call.arguments) {
+    if (argument.output) {
+      call.outputs.push_back(host_tensor(argument.dtype, argument.dims));
+    } else if (files.contains(argument.name)) {
+      expect_dims(argument, files[argument.name]);
+      call.inputs.push_back(files[argument.name]);
+    } else {
+      call.inputs.push_back(host_tensor(argument.dtype, argument.dims));
+      uint64_t seed = seeds.contains(argument.name) ? seeds[argument.name] : next_seed;
+      fill_random(call.inputs.back(), seed);
+    }
+    ++next_seed;
+  }
+  return call;
+}
+
+/// Box and Muller's transform of Philox words.
+void fill_random(const TensorView& t, uint64_t seed) {
+  for (int64_t i = 0; i < t.count(); ++i) {
+    Philox r = philox(seed, 0, static_cast<uint64_t>(i));
+    double u = (r.word[0] + 0.5) * 0x1p-32, v = (r.word[1] + 0.5) * 0x1p-32;
+    double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
+    set(t, i, is_float(t.dtype) ? normal : static_cast<double>(r.word[2] % 16));
+  }
+}
+
+}  // namespace tw::cli

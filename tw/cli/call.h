@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tw/cli/verb.h"
+#include "tw/kernels/entry.h"
+#include "tw/tensor/tensor.h"
+
+namespace tw::cli {
+
+/// A kernel, a problem and its tensors, as the flags of the command name them.
+struct Call {
+  const kernels::KernelEntry* entry;
+  kernels::Problem problem;
+  std::vector<kernels::Argument> arguments;
+  std::vector<Tensor> inputs, outputs;  ///< each in declaration order
+
+  std::vector<TensorView> input_views() const;
+  std::vector<TensorView> output_views() const;
+};
+
+/// The problem of --shape, --dtype and --option, completed with the usual extents.
+kernels::Problem problem_of(const kernels::KernelEntry& k, const Arguments& a);
+
+/// The problem and its tensors: files of --input are read (extents that --shape leaves open come
+/// from them), the other inputs are N(0, 1) values. UserError naming flag, tensor, got and wanted.
+Call call_of(const Arguments& a);
+
+/// "name=value" split at the first '='; UserError that shows the wanted form otherwise.
+std::pair<std::string, std::string> split_pair(const std::string& flag, const std::string& text,
+                                               const std::string& form);
+
+/// Fills a tensor with N(0, 1) values of that seed (integers: 0..15).
+void fill_random(const TensorView& t, uint64_t seed);
+
+}  // namespace tw::cli

@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tw/base/error.h"
+#include "tw/check/verify.h"
+#include "tw/cli/device.h"
+#include "tw/cli/output.h"
+#include "tw/cli/verbs.h"
+
+namespace tw::cli {
+
+using kernels::KernelEntry;
+using kernels::Problem;
+
+/// One problem when the user names extents or options, the whole sweep of the kernel otherwise.
+static bool is_one(const Arguments& a) { return !a.shape.empty() || !a.options.empty(); }
+
+static std::vector<Problem> problems_of(const KernelEntry& k, const Arguments& a) {
+  if (is_one(a)) return {problem_of(k, a)};
+  std::vector<Problem> all;
+  for (const Problem& p : k.sweep()) all.push_back(complete(k, p));
+  return all;
+}
+
+/// Checks one kernel and prints its line; the row for --json.
+static nlohmann::json check_kernel(const KernelEntry& k, const Arguments& a) {
+  const std::vector<Problem> problems = problems_of(k, a);
+  nlohmann::json row = {{"kernel", k.name}, {"device", a.device}, {"problems", problems.size()}};
+  double worst = 0;
+  int64_t elements = 0;
+  std::string faults;
+  for (int seed = 1; seed <= a.seeds; ++seed) {
+    check::Sweep sweep({.whole = !is_one(a), .seed = static_cast<uint64_t>(seed)});
+    for (size_t i = 0; i < problems.size(); ++i) {
+      fmt::print(stderr, "\r{} {}/{}  ", k.name, i + 1, problems.size());
+      sweep.add(to_string(problems[i]), {.arguments = k.arguments(problems[i]),
+                                         .run = runner(k, problems[i], a),
+                                         .reference = [&](std::span<const TensorView> in) {
+                                           return k.reference(problems[i], in);
+                                         }});
+    }
+    faults += sweep.verdict();
+    worst = std::max(worst, sweep.worst());
+    elements += sweep.elements();
+  }
+  fmt::print(stderr, "\r{:60}\r", "");
+  fmt::print("{:<15} {:>5} problems {:>10} elements, worst error {:.3f} of its bound: {}\n", k.name,
+             problems.size(), elements, worst, faults.empty() ? "right" : "WRONG");
+  if (!faults.empty()) fmt::print("{}\n", faults);
+  row.update({{"elements", elements}, {"max_err_over_bound", worst}, {"faults", faults}});
+  return row;
+}
+
+int run_check(const Arguments& a) {
+  std::vector<nlohmann::json> rows;
+  bool wrong = false;
+  if (!a.target.empty()) kernels::kernel_named(a.target);
+  for (const KernelEntry& k : kernels::kernel_list()) {
+    if (!a.target.empty() && a.target != k.name) continue;
+    rows.push_back(check_kernel(k, a));
+    wrong |= !rows.back()["faults"].get<std::string>().empty();
+  }
+  if (a.json) write_json(*a.json, rows);
+  return wrong ? 1 : 0;
+}
+
+}  // namespace tw::cli

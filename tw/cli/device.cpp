@@ -1,0 +1,32 @@
+#include "tw/cli/device.h"
+
+#include "tw/interp/interpreter.h"
+
+namespace tw::cli {
+
+static Program program_for(const kernels::KernelEntry& k, const kernels::Problem& p,
+                           const Device& d, const Arguments& a) {
+  return k.trace(p, d.cpu(), a.threads ? a.threads : d.cpu().cores);
+}
+
+Kernel kernel_for(const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a) {
+  const Device device = Device::open(a.device);
+  CompileOptions options;
+  options.threads = a.threads;
+  if (!a.mapping.empty()) options.mapping = parse_mapping(a.mapping);
+  return compile(program_for(k, p, device, a), device, options);
+}
+
+std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>&)> runner(
+    const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a) {
+  if (a.device == "interp")
+    return [program = program_for(k, p, Device::open("cpu:0"), a)](
+               const auto& in, const auto& out) { interpret(program, in, out); };
+  return [kernel = kernel_for(k, p, a)](const auto& in, const auto& out) { kernel(in, out); };
+}
+
+void run_call(const Call& call, const Arguments& a) {
+  runner(*call.entry, call.problem, a)(call.input_views(), call.output_views());
+}
+
+}  // namespace tw::cli

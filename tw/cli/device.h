@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+
+#include "tw/cli/call.h"
+#include "tw/jit/kernel.h"
+
+namespace tw::cli {
+
+/// The kernel compiled for the device, threads and mapping of the flags.
+Kernel kernel_for(const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a);
+
+void run_call(const Call& call, const Arguments& a);
+
+/// Runs the kernel's program: on the interpreter for --device interp, else as kernel_for().
+std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>&)> runner(
+    const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a);
+
+}  // namespace tw::cli

@@ -1,0 +1,3 @@
+#include "tw/cli/verb.h"
+
+int main(int argc, char** argv) { return tw::cli::main(argc, argv); }

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace tw::cli {
+
+/// One object a line, to the file, or to standard output when `path` is empty. EnvError when it
+/// cannot be written.
+void write_json(const std::string& path, const std::vector<nlohmann::json>& rows);
+
+}  // namespace tw::cli

@@ -1,0 +1,131 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "tw/base/env.h"
+#include "tw/base/error.h"
+#include "tw/base/nearest.h"
+#include "tw/cli/verb.h"
+
+namespace tw::cli {
+
+static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
+  switch (flag) {
+    case Flag::device:
+      app.add_option("--device", a.device, "where to run: cpu:0, interp")->capture_default_str();
+      return;
+    case Flag::dtype:
+      app.add_option("--dtype", a.dtype, "element type of the main tensors")->capture_default_str();
+      return;
+    case Flag::mapping:
+      app.add_option("--mapping", a.mapping,
+                     "how to run it, e.g. \"cpu1 mc=264\"; default: chosen");
+      return;
+    case Flag::shape:
+      app.add_option("--shape", a.shape, "extents: axis=value[,axis=value...]");
+      return;
+    case Flag::option:
+      app.add_option("--option", a.options, "an option of the kernel: name=value");
+      return;
+    case Flag::input:
+      app.add_option("--input", a.inputs, "a tensor: name=FILE.npy or name=random:SEED");
+      return;
+    case Flag::output:
+      app.add_option("--output", a.outputs, "where a result goes: name=FILE.npy");
+      return;
+    case Flag::pass:
+      app.add_option("--pass", a.passes, "a pass to run, in order; may be repeated");
+      return;
+    case Flag::peer:
+      app.add_option("--peer", a.peers,
+                     "a library to compare with; default: all that are installed");
+      return;
+    case Flag::threads:
+      app.add_option("--threads", a.threads, "most threads; default: all")
+          ->check(CLI::NonNegativeNumber);
+      return;
+    case Flag::seeds:
+      app.add_option("--seeds", a.seeds, "how many sets of random inputs")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber);
+      return;
+    case Flag::check:
+      app.add_flag("--check", a.check, "compare the result with the float64 reference");
+      return;
+    case Flag::json:
+      app.add_option("--json", a.json, "rows as JSON, to FILE or standard output")
+          ->expected(0, 1)
+          ->default_str("");
+      return;
+  }
+}
+
+static void add_verb(CLI::App& app, const Verb& verb, Arguments& a) {
+  CLI::App* sub = app.add_subcommand(verb.name, verb.sentence);
+  if (verb.target) {
+    CLI::Option* target = sub->add_option("TARGET", a.target, verb.target);
+    if (verb.target_needed) target->required();
+    if (verb.detail) sub->add_option("NAME", a.detail, verb.detail);
+  }
+  for (Flag flag : verb.flags) add_flag(*sub, flag, a);
+  sub->footer(std::string("Examples:\n") + verb.examples);
+}
+
+static int run_verb(const CLI::App& app, const Arguments& a) {
+  for (const Verb& verb : verbs())
+    if (app.got_subcommand(verb.name)) return verb.run(a);
+  return 2;
+}
+
+static void print_environment() {
+  for (const EnvFlag& f : env_table())
+    fmt::print("{:<18} {} (default: {})\n", f.name, f.sentence, *f.fallback ? f.fallback : "unset");
+}
+
+/// One line on standard error, and the exit code of the kind of error.
+static int report(const std::exception& e) {
+  fmt::print(stderr, "tilewright: {}\n", e.what());
+  if (auto* internal = dynamic_cast<const InternalError*>(&e);
+      internal && !internal->reproducer().empty())
+    fmt::print(stderr, "this is a bug of tilewright; please report it with this text:\n{}\n",
+               internal->reproducer());
+  const auto* known = dynamic_cast<const Error*>(&e);
+  return known ? known->exit_code() : 70;
+}
+
+/// A first word that is no verb gets a better message than the parser's.
+static void check_verb(int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> known;
+  for (const Verb& verb : verbs()) known.push_back(verb.name);
+  if (std::ranges::find(known, argv[1]) == known.end())
+    throw UserError(fmt::format("there is no verb '{}'", argv[1]), did_you_mean(argv[1], known));
+}
+
+int main(int argc, char** argv) {
+  if (env_on(Env::help)) {
+    print_environment();
+    return 0;
+  }
+  Arguments a;
+  CLI::App app("Turns tile programs into fast, proven kernels.", "tilewright");
+  app.footer("tilewright VERB --help teaches a verb; TW_HELP=1 lists the environment variables.");
+  app.require_subcommand(1);
+  for (const Verb& verb : verbs()) add_verb(app, verb, a);
+  try {
+    check_verb(argc, argv);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    int code = app.exit(e);
+    return code == 0 ? 0 : 2;
+  } catch (const Error& e) {
+    return report(e);
+  }
+  try {
+    return run_verb(app, a);
+  } catch (const std::exception& e) {
+    return report(e);
+  }
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,60 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/check/reference.h"
+#include "tw/cli/call.h"
+#include "tw/cli/device.h"
+#include "tw/cli/verbs.h"
+#include "tw/tensor/npy.h"
+
+namespace tw::cli {
+
+/// Where each output goes: --output NAME=FILE, or nothing.
+static std::vector<std::pair<size_t, std::string>> output_files(const Call& call,
+                                                                const Arguments& a) {
+  std::vector<std::pair<size_t, std::string>> files;
+  for (const std::string& text : a.outputs) {
+    auto [name, file] = split_pair("--output", text, "name=FILE.npy");
+    size_t index = 0;
+    bool found = false;
+    for (const kernels::Argument& argument : call.arguments) {
+      if (!argument.output) continue;
+      if (argument.name == name) {
+        files.emplace_back(index, file);
+        found = true;
+      }
+      ++index;
+    }
+    if (!found)
+      throw UserError(
+          fmt::format("--output names '{}', which is no output of '{}'", name, call.entry->name));
+  }
+  return files;
+}
+
+int run_run(const Arguments& a) {
+  Call call = call_of(a);
+  auto files = output_files(call, a);
+  run_call(call, a);
+  fmt::print("{} {}\n", call.entry->name, to_string(call.problem));
+  if (a.device != "interp") {
+    std::string source = kernel_for(*call.entry, call.problem, a)
+                             .source_path(call.input_views(), call.output_views());
+    if (!source.empty()) fmt::print("  emitted source: {}\n", source);
+  }
+  if (a.check) {
+    check::Reference reference = call.entry->reference(call.problem, call.input_views());
+    check::Worst worst = check::worst_error(reference, call.output_views());
+    fmt::print("  against float64: largest error {:.3g} ({:.3g} of its bound)\n", worst.error,
+               worst.ratio);
+    if (worst.ratio > 1) throw DeviceError("the result is wrong: its error is above the bound");
+  }
+  for (const auto& [index, file] : files) {
+    write_npy(file, call.outputs[index]);
+    fmt::print("  wrote {}\n", file);
+  }
+  return 0;
+}
+
+}  // namespace tw::cli

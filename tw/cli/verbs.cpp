@@ -1,0 +1,65 @@
+#include "tw/cli/verbs.h"
+
+namespace tw::cli {
+
+const std::vector<Verb>& verbs() {
+  using enum Flag;
+  static const std::vector<Verb> all = {
+      {.name = "bench",
+       .sentence = "time a kernel against other libraries and the machine's limit",
+       .target = "a kernel; none: all",
+       .flags = {shape, dtype, option, threads, peer, json},
+       .examples = "  tilewright bench gemm --shape m=1024,n=1024,k=1024 --threads 1\n"
+                   "  tilewright bench softmax --json=rows.json\n",
+       .run = run_bench},
+      {.name = "cache",
+       .sentence = "look into the cache of compiled kernels",
+       .target = "list (default), show, why, clear",
+       .detail = "of show: an entry; of why: a kernel",
+       .flags = {shape, dtype, option, threads},
+       .examples = "  tilewright cache list\n  tilewright cache why gemm --shape m=64,n=64,k=64\n",
+       .run = run_cache},
+      {.name = "check",
+       .sentence = "test a kernel against its float64 reference",
+       .target = "a kernel; none: all",
+       .flags = {device, shape, dtype, option, threads, seeds, json},
+       .examples = "  tilewright check softmax\n"
+                   "  tilewright check gemm --shape m=17,n=33,k=5 --seeds 20\n",
+       .run = run_check},
+      {.name = "devices",
+       .sentence = "list the devices of this machine",
+       .flags = {json},
+       .examples = "  tilewright devices\n",
+       .run = run_devices},
+      {.name = "doctor",
+       .sentence = "say what of this machine works and what is missing",
+       .examples = "  tilewright doctor\n",
+       .run = run_doctor},
+      {.name = "kernels",
+       .sentence = "list the kernels of the library, or describe one",
+       .target = "a kernel",
+       .flags = {json},
+       .examples = "  tilewright kernels\n  tilewright kernels gemm\n",
+       .run = run_kernels},
+      {.name = "opt",
+       .sentence = "run passes on a program of the ir and print the result",
+       .target = "FILE.tw, - for standard input, or the name of a kernel",
+       .target_needed = true,
+       .flags = {pass, mapping, shape, dtype, option, threads},
+       .examples = "  tilewright opt gemm --pass canonicalize\n"
+                   "  tilewright opt program.tw --pass canonicalize --pass simplify\n",
+       .run = run_opt},
+      {.name = "run",
+       .sentence = "run a kernel on tensors from files",
+       .target = "a kernel",
+       .target_needed = true,
+       .flags = {input, output, shape, dtype, option, device, threads, mapping, check},
+       .examples =
+           "  tilewright run gemm --input A=a.npy --input B=b.npy --output C=c.npy --check\n"
+           "  tilewright run softmax --shape m=4,n=1000 --input X=random:7\n",
+       .run = run_run},
+  };
+  return all;
+}
+
+}  // namespace tw::cli
