@@ -5,6 +5,7 @@
 #include "tw/base/env.h"
 #include "tw/base/error.h"
 #include "tw/base/nearest.h"
+#include "tw/check/contestant.h"
 #include "tw/cli/verb.h"
 
 namespace tw::cli {
@@ -103,6 +104,8 @@ static void check_verb(int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
+  if (std::optional<int> code = measure::serve_worker(argc, argv, check::make_contestant))
+    return *code;
   if (env_on(Env::help)) {
     print_environment();
     return 0;
