@@ -66,9 +66,9 @@ Scalar fold(InterpretMode mode, Combiner combiner, DType t, std::span<const Scal
   return Scalar::of_float(round_to(t, wide.f));
 }
 
-Tile dot(InterpretMode mode, const Tile& a, const Tile& b, const Tile& acc) {
+TileData dot(InterpretMode mode, const TileData& a, const TileData& b, const TileData& acc) {
   const DType t = acc.type.dtype;
-  Tile r = make_tile(acc.type);
+  TileData r = make_tile(acc.type);
   size_t at = 0;
   for_each_index(acc.type.shape, [&](const Extents& i) {
     const std::vector<Scalar> row = line(a, 1, {i[0], 0}), column = line(b, 0, {0, i[1]});

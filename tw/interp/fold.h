@@ -12,6 +12,6 @@ namespace tw {
 Scalar fold(InterpretMode mode, Combiner combiner, DType t, std::span<const Scalar> terms);
 
 /// acc + a @ b. Floats accumulate in acc's dtype; integers wrap.
-Tile dot(InterpretMode mode, const Tile& a, const Tile& b, const Tile& acc);
+TileData dot(InterpretMode mode, const TileData& a, const TileData& b, const TileData& acc);
 
 }  // namespace tw

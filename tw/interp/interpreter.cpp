@@ -64,10 +64,10 @@ class Machine {
     for (const Op& op : r.ops) execute(op);
   }
 
-  const Tile& in(const Op& op, size_t k = 0) const { return values_[op.in[k]]; }
+  const TileData& in(const Op& op, size_t k = 0) const { return values_[op.in[k]]; }
   DType in_type(const Op& op, size_t k = 0) const { return p_.type(op.in[k]).dtype; }
   const Type& out_type(const Op& op) const { return p_.type(op.out[0]); }
-  void define(const Op& op, Tile t) { values_[op.out[0]] = std::move(t); }
+  void define(const Op& op, TileData t) { values_[op.out[0]] = std::move(t); }
 
   int64_t value_of(const Expr& e) const {
     return evaluate(e, [&](Symbol s) {
@@ -78,7 +78,7 @@ class Machine {
   }
 
   void assign(const std::vector<ValueId>& to, const std::vector<ValueId>& from) {
-    std::vector<Tile> tiles;
+    std::vector<TileData> tiles;
     for (ValueId v : from) tiles.push_back(values_[v]);
     for (size_t k = 0; k < to.size(); ++k) values_[to[k]] = std::move(tiles[k]);
   }
@@ -113,7 +113,7 @@ class Machine {
   bool bounded_;
   bool in_combiner_ = false;
   std::vector<bool> contracts_;
-  std::vector<Tile> values_;
+  std::vector<TileData> values_;
   std::vector<int64_t> pids_, counters_;
   std::vector<ParamMemory> memory_;
 };
@@ -193,13 +193,13 @@ void Machine::execute(const Op& op) {
 }
 
 void Machine::full(const Op& op) {
-  Tile t = make_tile(out_type(op));
+  TileData t = make_tile(out_type(op));
   std::fill(t.data.begin(), t.data.end(), from_number(t.type.dtype, op.as<FullAttr>().value));
   define(op, std::move(t));
 }
 
 void Machine::iota(const Op& op) {
-  Tile t = make_tile(out_type(op));
+  TileData t = make_tile(out_type(op));
   const auto axis = static_cast<size_t>(op.as<AxisAttr>().axis);
   size_t at = 0;
   for_each_index(t.type.shape, [&](const Extents& i) {
@@ -209,7 +209,7 @@ void Machine::iota(const Op& op) {
 }
 
 void Machine::index(const Op& op) {
-  Tile t = make_tile(out_type(op));
+  TileData t = make_tile(out_type(op));
   t.data[0] = Scalar::of_int(wrap(t.type.dtype, value_of(op.as<IndexAttr>().value)));
   define(op, std::move(t));
 }
@@ -230,7 +230,7 @@ Extents Machine::coordinates(const View& v, const Extents& origin,
 void Machine::load(const Op& op) {
   const View& view = op.as<ViewAttr>().view;
   const ParamMemory& memory = memory_[static_cast<size_t>(view.param)];
-  Tile t = make_tile(out_type(op));
+  TileData t = make_tile(out_type(op));
   const Scalar outside = from_number(t.type.dtype, op.as<ViewAttr>().pad);
   const Extents origin = origin_of(view);
   size_t at = 0;
@@ -296,7 +296,7 @@ void Machine::where(const Op& op) {
 }
 
 void Machine::reshape(const Op& op) {
-  Tile t = in(op);
+  TileData t = in(op);
   t.type = out_type(op);
   define(op, std::move(t));
 }
@@ -304,7 +304,7 @@ void Machine::reshape(const Op& op) {
 void Machine::reduce(const Op& op) {
   const ReduceAttr& a = op.as<ReduceAttr>();
   if (a.combiner == Combiner::custom) return custom_reduce(op);
-  Tile t = make_tile(out_type(op));
+  TileData t = make_tile(out_type(op));
   size_t at = 0;
   for_each_index(t.type.shape, [&](const Extents& i) {
     t.data[at++] = fold(options_.mode, a.combiner, t.type.dtype, line(in(op), a.axis, i));
@@ -313,7 +313,7 @@ void Machine::reduce(const Op& op) {
 }
 
 void Machine::custom_reduce(const Op& op) {
-  std::vector<Tile> out;
+  std::vector<TileData> out;
   for (ValueId v : op.out) out.push_back(make_tile(p_.type(v)));
   size_t at = 0;
   for_each_index(out_type(op).shape, [&](const Extents& i) {

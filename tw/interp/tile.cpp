@@ -2,7 +2,7 @@
 
 namespace tw {
 
-Tile make_tile(const Type& type) {
+TileData make_tile(const Type& type) {
   return {type, std::vector<Scalar>(static_cast<size_t>(count(type.shape)))};
 }
 
@@ -25,28 +25,29 @@ int64_t position(const Extents& shape, const Extents& index) {
 
 namespace {
 
-const Scalar& element(const Tile& a, const Extents& index) {
+const Scalar& element(const TileData& a, const Extents& index) {
   return a.data[static_cast<size_t>(position(a.type.shape, index))];
 }
 
 }  // namespace
 
-Tile map(const Type& result, const Tile& a, const Unary& f) {
-  Tile r = make_tile(result);
+TileData map(const Type& result, const TileData& a, const Unary& f) {
+  TileData r = make_tile(result);
   for (size_t i = 0; i < r.data.size(); ++i) r.data[i] = f(a.data[i]);
   return r;
 }
 
-Tile map(const Type& result, const Tile& a, const Tile& b, const Binary& f) {
-  Tile r = make_tile(result);
+TileData map(const Type& result, const TileData& a, const TileData& b, const Binary& f) {
+  TileData r = make_tile(result);
   size_t at = 0;
   for_each_index(result.shape,
                  [&](const Extents& i) { r.data[at++] = f(element(a, i), element(b, i)); });
   return r;
 }
 
-Tile map(const Type& result, const Tile& a, const Tile& b, const Tile& c, const Ternary& f) {
-  Tile r = make_tile(result);
+TileData map(const Type& result, const TileData& a, const TileData& b, const TileData& c,
+             const Ternary& f) {
+  TileData r = make_tile(result);
   size_t at = 0;
   for_each_index(result.shape, [&](const Extents& i) {
     r.data[at++] = f(element(a, i), element(b, i), element(c, i));
@@ -54,8 +55,8 @@ Tile map(const Type& result, const Tile& a, const Tile& b, const Tile& c, const 
   return r;
 }
 
-Tile transposed(const Tile& a, const std::vector<int>& perm) {
-  Tile r{{a.type.dtype, {}}, {}};
+TileData transposed(const TileData& a, const std::vector<int>& perm) {
+  TileData r{{a.type.dtype, {}}, {}};
   for (int p : perm) r.type.shape.push_back(a.type.shape[static_cast<size_t>(p)]);
   Extents source(perm.size());
   for_each_index(r.type.shape, [&](const Extents& i) {
@@ -65,13 +66,13 @@ Tile transposed(const Tile& a, const std::vector<int>& perm) {
   return r;
 }
 
-Tile broadcast_to(const Tile& a, const Extents& shape) {
-  Tile r{{a.type.dtype, shape}, {}};
+TileData broadcast_to(const TileData& a, const Extents& shape) {
+  TileData r{{a.type.dtype, shape}, {}};
   for_each_index(shape, [&](const Extents& i) { r.data.push_back(element(a, i)); });
   return r;
 }
 
-std::vector<Scalar> line(const Tile& a, int axis, Extents index) {
+std::vector<Scalar> line(const TileData& a, int axis, Extents index) {
   std::vector<Scalar> r;
   const size_t k = static_cast<size_t>(axis);
   for (index[k] = 0; index[k] < a.type.shape[k]; ++index[k]) r.push_back(element(a, index));

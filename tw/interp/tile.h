@@ -9,12 +9,12 @@
 namespace tw {
 
 /// The elements of a value in row-major order.
-struct Tile {
+struct TileData {
   Type type;
   std::vector<Scalar> data;
 };
 
-Tile make_tile(const Type& type);
+TileData make_tile(const Type& type);
 
 /// Calls visit(index) for every index of the shape in row-major order.
 void for_each_index(const Extents& shape, const std::function<void(const Extents&)>& visit);
@@ -24,14 +24,15 @@ int64_t position(const Extents& shape, const Extents& index);
 using Unary = std::function<Scalar(const Scalar&)>;
 using Binary = std::function<Scalar(const Scalar&, const Scalar&)>;
 using Ternary = std::function<Scalar(const Scalar&, const Scalar&, const Scalar&)>;
-Tile map(const Type& result, const Tile& a, const Unary& f);
-Tile map(const Type& result, const Tile& a, const Tile& b, const Binary& f);
-Tile map(const Type& result, const Tile& a, const Tile& b, const Tile& c, const Ternary& f);
+TileData map(const Type& result, const TileData& a, const Unary& f);
+TileData map(const Type& result, const TileData& a, const TileData& b, const Binary& f);
+TileData map(const Type& result, const TileData& a, const TileData& b, const TileData& c,
+             const Ternary& f);
 
-Tile transposed(const Tile& a, const std::vector<int>& perm);
-Tile broadcast_to(const Tile& a, const Extents& shape);
+TileData transposed(const TileData& a, const std::vector<int>& perm);
+TileData broadcast_to(const TileData& a, const Extents& shape);
 
 /// The elements of `a` along `axis` through the place that `index` names in the other axes.
-std::vector<Scalar> line(const Tile& a, int axis, Extents index);
+std::vector<Scalar> line(const TileData& a, int axis, Extents index);
 
 }  // namespace tw
