@@ -42,7 +42,8 @@ double special_float(Random& r, DType t) {
 
 int64_t special_int(Random& r, DType t) {
   const int64_t lo = is_signed_int(t) ? int64_t(-1) << (8 * bytes(t) - 1) : 0;
-  const int64_t pool[] = {lo, lo + 1, -1, 0, lo - 1, 1};
+  const auto below = static_cast<int64_t>(static_cast<uint64_t>(lo) - 1);  // wraps to the largest
+  const int64_t pool[] = {lo, lo + 1, -1, 0, below, 1};
   return pool[r.below(std::size(pool))];
 }
 
