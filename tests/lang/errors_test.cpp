@@ -393,6 +393,16 @@ const std::vector<Case> kControl = {
        auto open = [&] { counter.reset(new Trace::Loop::Iterator(k.range(4).begin())); };
        k.when(k.dim("N") < 4, open);
      }},
+    {"moved from", __LINE__,
+     [](Trace& k) {
+       Tile a = k.zeros(f32, {8}), b = std::move(a);
+       b = b + a;
+     }},
+    {"assignment to what was moved from", __LINE__,
+     [](Trace& k) {
+       Tile a = k.zeros(f32, {8}), b = std::move(a);
+       a = b + 1;
+     }},
     {"tile of a finished program", __LINE__,
      [](Trace& k) {
        Tile a = k.zeros(f32, {8});

@@ -213,7 +213,7 @@ TEST(Simplify, EachRewriteFiresAndKeepsEveryBit) {
 
 TEST(Simplify, RandomProgramsKeepEveryBit) {
   int changed = 0;
-  for (uint64_t seed = 5000; seed < 5200; ++seed) {
+  for (uint64_t seed = 5000; seed < 5120; ++seed) {
     const test::RandomProgram r = test::random_program(seed);
     Program p = r.program;
     canonicalize(p);
@@ -235,7 +235,7 @@ TEST(Simplify, RandomProgramsKeepEveryBit) {
       expect_same(want[k], got[k], fmt::format("seed {}\n{}\n{}", seed, canonical, print(simple)));
     }
   }
-  EXPECT_GT(changed, 50);
+  EXPECT_GT(changed, 30);
 }
 
 }  // namespace

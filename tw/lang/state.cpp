@@ -61,6 +61,7 @@ void TraceState::free_slot(uint64_t slot) { slots_.erase(slot); }
 
 ValueId TraceState::read(uint64_t slot, SourceLoc at) {
   check_open(at);
+  if (slot == kMoved) fail(at, "this Tile was moved from", "copy it instead");
   return read(slot, frames_.size() - 1, at);
 }
 

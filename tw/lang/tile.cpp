@@ -45,6 +45,10 @@ Tile::Tile(std::shared_ptr<TraceState> trace, ValueId value)
 Tile::Tile(const Tile& other, SourceLoc at)
     : trace_(other.trace_), slot_(trace_->new_slot(other.read(at))) {}
 
+// `other` keeps its trace: what uses it afterwards is told so.
+Tile::Tile(Tile&& other) noexcept
+    : trace_(other.trace_), slot_(std::exchange(other.slot_, TraceState::kMoved)) {}
+
 Tile& Tile::operator=(const Tile& other) {
   if (trace_ != other.trace_)
     trace_->fail(other.trace_->made_at(other.slot_),

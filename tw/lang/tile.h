@@ -37,6 +37,8 @@ class Tile {
  public:
   Tile(std::shared_ptr<TraceState> trace, ValueId value);
   Tile(const Tile& other, SourceLoc at = SourceLoc::here());
+  /// Moves the variable itself, so that a container may move its Tiles inside a loop.
+  Tile(Tile&& other) noexcept;
   Tile& operator=(const Tile& other);
   ~Tile();
 

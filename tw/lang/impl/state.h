@@ -40,6 +40,7 @@ class TraceState {
   SourceLoc pinned;
 
   // ---- variables
+  static constexpr uint64_t kMoved = 0;  ///< the slot of a Tile that was moved from
   uint64_t new_slot(ValueId v);
   void free_slot(uint64_t slot);
   ValueId read(uint64_t slot, SourceLoc at);
