@@ -75,7 +75,7 @@ void softmax(const TwPeerSet& s, int64_t i) {
 }
 
 std::unique_ptr<Job> row_reduce(const Request& r) {
-  const std::string op = r.option("op");
+  const std::string op = r.option("op", "sum");
   if (op == "sum")
     return rows(r, [](const TwPeerSet& s, int64_t i) {
       floats(s.outputs[0])[i] = in(s.inputs[0], i).sum();
@@ -93,7 +93,7 @@ std::unique_ptr<Job> row_reduce(const Request& r) {
 
 template <class F>
 std::unique_ptr<Job> binary(const Request& r, F f) {
-  if (r.option("b") != "full") refuse("no broadcast");
+  if (r.option("b", "full") != "full") refuse("no broadcast");
   return rows(r, [f](const TwPeerSet& s, int64_t i) {
     out(s.outputs[0], i) = f(in(s.inputs[0], i), in(s.inputs[1], i));
   });
@@ -106,7 +106,7 @@ std::unique_ptr<Job> unary(const Request& r, F f) {
 }
 
 std::unique_ptr<Job> elementwise(const Request& r) {
-  const std::string op = r.option("op");
+  const std::string op = r.option("op", "add");
   if (op == "add") return binary(r, [](const ConstRow& a, const ConstRow& b) { return a + b; });
   if (op == "sub") return binary(r, [](const ConstRow& a, const ConstRow& b) { return a - b; });
   if (op == "mul") return binary(r, [](const ConstRow& a, const ConstRow& b) { return a * b; });

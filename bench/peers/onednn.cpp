@@ -109,7 +109,7 @@ std::unique_ptr<Job> layernorm(const Request& r, const dnnl::engine& e) {
 
 dnnl::post_ops epilogue(const std::string& name) {
   dnnl::post_ops after;
-  if (name == "none" || name.empty() || name == "bias") return after;
+  if (name == "none" || name == "bias") return after;
   if (name == "bias_gelu")
     after.append_eltwise(1, dnnl::algorithm::eltwise_gelu_tanh, 0, 0);
   else if (name == "bias_relu")
@@ -123,8 +123,8 @@ dnnl::post_ops epilogue(const std::string& name) {
 
 std::unique_ptr<Job> gemm(const Request& r, const dnnl::engine& e) {
   const TwPeerSet& first = r.sets[0];
-  const std::string after = r.option("epilogue");
-  const bool with_bias = !after.empty() && after != "none";
+  const std::string after = r.option("epilogue", "none");
+  const bool with_bias = after != "none";
   const memory::desc a = describe(first.inputs[0]), b = describe(first.inputs[1]);
   const memory::desc c = describe(first.outputs[0]);
   using Matmul = dnnl::matmul;
@@ -195,7 +195,7 @@ dnnl::algorithm elementwise_algorithm(const std::string& op) {
 
 std::unique_ptr<Job> elementwise(const Request& r, const dnnl::engine& e) {
   const TwPeerSet& first = r.sets[0];
-  const dnnl::algorithm op = elementwise_algorithm(r.option("op"));
+  const dnnl::algorithm op = elementwise_algorithm(r.option("op", "add"));
   const memory::desc a = describe(first.inputs[0]), y = describe(first.outputs[0]);
   if (first.input_count == 2) {
     const dnnl::binary::primitive_desc d({op, a, describe(first.inputs[1]), y}, attributes(), e);
@@ -224,7 +224,7 @@ memory::desc describe_reduced(const TwPeerTensor& y, int axis) {
 }
 
 std::unique_ptr<Job> reduce(const Request& r, const dnnl::engine& e, int axis) {
-  const std::string op = r.option("op");
+  const std::string op = r.option("op", "sum");
   if (op != "sum" && op != "max" && op != "mean") refuse("no reduction " + op);
   const dnnl::algorithm algorithm = op == "sum"   ? dnnl::algorithm::reduction_sum
                                     : op == "max" ? dnnl::algorithm::reduction_max

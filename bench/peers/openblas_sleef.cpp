@@ -75,9 +75,9 @@ class Composite : public Job {
 
 std::unique_ptr<Job> make(const Request& r) {
   if (r.op != "gemm") refuse("not in this peer");
-  if (r.option("epilogue") == "bias_gelu") return std::make_unique<Composite>(r, gelu);
-  if (r.option("epilogue") == "bias_relu") return std::make_unique<Composite>(r, relu);
-  refuse("no epilogue " + r.option("epilogue"));
+  if (r.option("epilogue", "none") == "bias_gelu") return std::make_unique<Composite>(r, gelu);
+  if (r.option("epilogue", "none") == "bias_relu") return std::make_unique<Composite>(r, relu);
+  refuse("no such epilogue");
 }
 
 }  // namespace

@@ -26,11 +26,11 @@ struct Request {
   const TwPeerSet* sets;
   int count;
 
-  /// The value of an option; "" when the kernel has no such option.
-  std::string option(const std::string& key) const {
+  /// The value of an option; `usual` when the task does not say.
+  std::string option(const std::string& key, const std::string& usual) const {
     const std::string text = " " + options + " ";
     const size_t at = text.find(" " + key + "=");
-    if (at == std::string::npos) return "";
+    if (at == std::string::npos) return usual;
     const size_t value = at + key.size() + 2;
     return text.substr(value, text.find(' ', value) - value);
   }
@@ -85,9 +85,7 @@ struct Gemm {
 };
 
 /// A product without epilogue.
-inline bool plain(const Request& r) {
-  return r.option("epilogue").empty() || r.option("epilogue") == "none";
-}
+inline bool plain(const Request& r) { return r.option("epilogue", "none") == "none"; }
 
 /// The operands of the kernel "gemm": A, B, then the epilogue's tensors.
 inline std::vector<Gemm> gemms(const Request& r, bool with_bias) {

@@ -26,7 +26,8 @@ struct TwPeerSet {
 
 struct TwPeerTask {
   const char* op;      /* name of a kernel of the library, e.g. "gemm" */
-  const char* options; /* all its options, sorted: "epilogue=bias layout=nn" */
+  const char* options; /* its options, sorted: "epilogue=bias op=add"; an absent one
+                          has the kernel's default */
   int threads;
 };
 
