@@ -60,7 +60,7 @@ function(tw_add_emitter_version)
 endfunction()
 
 # Layers whose tests run no compiler and start no process: they also run under the sanitizers.
-set(TW_CORE_LAYERS base num math target tensor ir lang interp limit runtime passes emit)
+set(TW_CORE_LAYERS base num math target tensor ir lang interp limit runtime passes)
 # Layers whose text and numbers must come out the same from clang++.
 set(TW_CLANG_LAYERS base num math ir lang passes emit)
 

@@ -41,10 +41,9 @@ double special_float(Random& r, DType t) {
 }
 
 int64_t special_int(Random& r, DType t) {
-  const int64_t lo = is_signed_int(t) ? int64_t(-1) << (8 * bytes(t) - 1) : 0;
-  const auto below = static_cast<int64_t>(static_cast<uint64_t>(lo) - 1);  // wraps to the largest
-  const int64_t pool[] = {lo, lo + 1, -1, 0, below, 1};
-  return pool[r.below(std::size(pool))];
+  const uint64_t lo = is_signed_int(t) ? ~uint64_t{0} << (8 * bytes(t) - 1) : 0;
+  const uint64_t pool[] = {lo, lo + 1, ~uint64_t{0}, 0, lo - 1, 1};  // modulo 2^64
+  return static_cast<int64_t>(pool[r.below(std::size(pool))]);
 }
 
 double plain_float(Random& r, Fill fill) {
