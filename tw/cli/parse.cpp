@@ -20,7 +20,7 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       return;
     case Flag::mapping:
       app.add_option("--mapping", a.mapping,
-                     "how to run it, e.g. \"cpu1 mc=264\"; default: chosen");
+                     "how to run it, e.g. \"cpu1 mc=264\"; chosen when absent");
       return;
     case Flag::shape:
       app.add_option("--shape", a.shape, "extents: axis=value[,axis=value...]");
@@ -39,10 +39,10 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       return;
     case Flag::peer:
       app.add_option("--peer", a.peers,
-                     "a library to compare with; default: all that are installed");
+                     "a library to compare with; all that are installed when absent");
       return;
     case Flag::threads:
-      app.add_option("--threads", a.threads, "most threads; default: all")
+      app.add_option("--threads", a.threads, "most threads; all when absent")
           ->check(CLI::NonNegativeNumber);
       return;
     case Flag::seeds:
@@ -80,7 +80,7 @@ static int run_verb(const CLI::App& app, const Arguments& a) {
 
 static void print_environment() {
   for (const EnvFlag& f : env_table())
-    fmt::print("{:<18} {} (default: {})\n", f.name, f.sentence, *f.fallback ? f.fallback : "unset");
+    fmt::print("{:<18} {} (usually {})\n", f.name, f.sentence, *f.fallback ? f.fallback : "unset");
 }
 
 /// One line on standard error, and the exit code of the kind of error.
