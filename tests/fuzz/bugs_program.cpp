@@ -63,9 +63,15 @@ bool step_by_one(Program&, Op& op) {
   return true;
 }
 
-bool start_at_zero(Program&, Op& op) {
-  if (op.code != Opcode::for_ || op.as<LoopAttr>().lo == Expr(0)) return false;
-  op.as<LoopAttr>().lo = 0;
+/// The loop over the blocks of k ends after the first of them.
+bool first_block_only(Program&, Op& op) {
+  if (op.code != Opcode::for_) return false;
+  const std::vector<Op>& body = op.regions[0].ops;
+  const bool sums =
+      std::any_of(body.begin(), body.end(), [](const Op& x) { return x.code == Opcode::dot; });
+  if (!sums) return false;
+  LoopAttr& a = op.as<LoopAttr>();
+  a.hi = min(a.hi, a.lo + a.step);
   return true;
 }
 
@@ -100,6 +106,23 @@ bool forget_pad(Program&, Op& op) {
   return true;
 }
 
+/// Operands of dot that end inside their tile are not filled up with zeros.
+bool tail_of_k_not_cleared(Program&, std::vector<Op>& ops) {
+  bool changed = false;
+  for (const Op& dot : ops) {
+    if (dot.code != Opcode::dot) continue;
+    for (Op& load : ops) {
+      const bool feeds =
+          load.code == Opcode::load && (load.out[0] == dot.in[0] || load.out[0] == dot.in[1]);
+      if (!feeds) continue;
+      Number& pad = load.as<ViewAttr>().pad;
+      pad = pad.integral ? Number{true, 1, 0} : Number{false, 0, 1};
+      changed = true;
+    }
+  }
+  return changed;
+}
+
 /// x + c becomes x + (c + 1).
 bool window_off_by_one(Program&, Op& op) {
   if (op.code != Opcode::load && op.code != Opcode::store) return false;
@@ -130,12 +153,6 @@ bool transpose_only_extents(Program& p, Op& op) {
   if (std::count_if(e.begin(), e.end(), [](int64_t n) { return n > 1; }) < 2) return false;
   op.code = Opcode::reshape;
   op.attr = NoneAttr{};
-  return true;
-}
-
-bool reduce_drops_nan(Program&, Op& op) {
-  if (op.code != Opcode::reduce || op.as<ReduceAttr>().combiner != Combiner::max) return false;
-  op.as<ReduceAttr>().combiner = Combiner::max_num;
   return true;
 }
 
@@ -225,12 +242,6 @@ bool cast_saturates_e4m3(Program& p, Op& op) {
   return true;
 }
 
-bool round_up_to_nearest(Program&, Op& op) {
-  if (op.code != Opcode::cast || op.as<CastAttr>().rounding != Rounding::RU) return false;
-  op.as<CastAttr>().rounding = Rounding::RN;
-  return true;
-}
-
 bool dot_starts_anew(Program& p, std::vector<Op>& ops) {
   return expand(
       ops, [&](const Op& op) { return op.code == Opcode::dot; },
@@ -276,7 +287,7 @@ std::vector<Bug> program_bugs() {
       at_ops("branch on < taken for <=", weaken_condition),
       at_ops("last iteration of a loop dropped", drop_last_iteration),
       at_ops("step of a loop ignored", step_by_one),
-      at_ops("start of a loop ignored", start_at_zero),
+      at_ops("what follows a loop over k comes after its first block", first_block_only),
       at_ops("carried value stale", stale_carried),
       at_ops("carried values assigned in turn", carried_in_turn),
       at_ops("pad ignored", forget_pad),
@@ -285,19 +296,15 @@ std::vector<Bug> program_bugs() {
       at_ops("transpose moves no data", transpose_only_extents),
       at_ops("maximum drops NaN",
              [](Program&, Op& op) { return recode(op, Opcode::max, Opcode::max_num); }),
-      at_ops("minimum of numbers keeps NaN",
-             [](Program&, Op& op) { return recode(op, Opcode::min_num, Opcode::min); }),
-      at_ops("reduction by maximum drops NaN", reduce_drops_nan),
       at_ops("arms of where swapped", swap_where),
-      at_ops("<= taken for <", [](Program&, Op& op) { return recode(op, Opcode::le, Opcode::lt); }),
       at_ops("cast truncates", cast_truncates),
       at_ops("cast to e4m3 saturates", cast_saturates_e4m3),
-      at_ops("rounding up taken for to nearest", round_up_to_nearest),
       at_ops("iota along another axis", iota_other_axis),
       at_lists("negation loses -0", negate_by_subtraction),
       at_lists("arithmetic shift brings in zeros", logical_shift),
       at_lists("NaN equals itself under !=", unequal_by_order),
       at_lists("dot drops what it accumulates on", dot_starts_anew),
+      at_lists("tail of k not cleared", tail_of_k_not_cleared),
       at_lists("load moved over a store", load_before_store),
   };
 }

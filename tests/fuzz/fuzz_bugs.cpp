@@ -1,11 +1,15 @@
 // Plants known compiler bugs one at a time and counts how many the random programs of the ordinary
-// run notice. Exit code 0: enough of them.
+// run notice. Exit code 0: all but a few.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
 #include <fstream>
+#include <optional>
+#include <stdexcept>
+
+#include "tw/base/error.h"
 
 #include "tests/fuzz/bugs.h"
 #include "tests/fuzz/farm.h"
@@ -16,15 +20,22 @@ namespace {
 
 struct Options {
   uint64_t count = 500;
-  int jobs = 2, wanted = 28;
+  int jobs = 2, missed = 2;
   std::string only, out;
 };
+
+const std::string kBadPlant = "the planted bug does not compile: ";
 
 struct Result {
   uint64_t applied = 0;  ///< programs that the bug changed until it was noticed
   std::optional<uint64_t> seed;
   std::string fault;
 };
+
+std::string first_line(std::string s) {
+  s = s.substr(0, s.find('\n'));
+  return s.size() > 90 ? s.substr(0, 90) + ".." : s;
+}
 
 Verdict examine(const Bug& bug, uint64_t seed) {
   const RandomProgram r = random_program(seed);
@@ -34,10 +45,14 @@ Verdict examine(const Bug& bug, uint64_t seed) {
     v.applied = false;
     return v;
   }
-  return judge(r, [&](const RandomProgram& program, const Arguments& a) {
+  try {
     kernel.compile();
-    kernel.run(program, a);
-  });
+  } catch (const Error& e) {
+    // What the C++ compiler refuses is no bug that a test must find: the plant is wrong.
+    throw std::runtime_error(kBadPlant + first_line(e.what()));
+  }
+  return judge(r,
+               [&](const RandomProgram& program, const Arguments& a) { kernel.run(program, a); });
 }
 
 Result hunt(const Bug& bug, const Options& o) {
@@ -52,11 +67,6 @@ Result hunt(const Bug& bug, const Options& o) {
         return false;
       });
   return r;
-}
-
-std::string first_line(std::string s) {
-  s = s.substr(0, s.find('\n'));
-  return s.size() > 90 ? s.substr(0, 90) + ".." : s;
 }
 
 int run(const Options& o) {
@@ -83,7 +93,7 @@ int run(const Options& o) {
   fmt::print("\n{}\n{}\n", table, summary);
   if (!o.out.empty())
     std::ofstream(o.out) << "# Planted compiler bugs\n\n" << summary << ".\n\n" << table;
-  return o.only.empty() && caught < o.wanted ? 1 : 0;
+  return planted - caught > o.missed ? 1 : 0;
 }
 
 }  // namespace
@@ -95,9 +105,14 @@ int main(int argc, char** argv) {
   CLI::App app("planted compiler bugs against random programs");
   app.add_option("--count", o.count, "programs of the set");
   app.add_option("--jobs", o.jobs, "processes");
-  app.add_option("--wanted", o.wanted, "bugs that must be noticed");
+  app.add_option("--missed", o.missed, "most bugs that may go unnoticed");
   app.add_option("--only", o.only, "bugs with this in their name");
   app.add_option("--out", o.out, "also write the table to this file");
   CLI11_PARSE(app, argc, argv);
-  return tw::test::run(o);
+  try {
+    return tw::test::run(o);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}\n", e.what());
+    return 1;
+  }
 }

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "tw/ir/print.h"
+#include "tw/jit/kernel.h"
 
 #include "tests/fuzz/farm.h"
-#include "tests/fuzz/native.h"
 #include "tests/fuzz/shrink.h"
 
 namespace tw::test {
@@ -20,11 +20,11 @@ struct Options {
   bool print_text = false;
 };
 
+Kernel kernel_of(const RandomProgram& r) { return compile(r.program, Device::open("cpu:0")); }
+
 Verdict examine(const RandomProgram& r) {
   return judge(r, [](const RandomProgram& program, const Arguments& a) {
-    NativeKernel kernel(program, {});
-    kernel.compile();
-    kernel.run(program, a);
+    kernel_of(program)(a.inputs, a.outputs, program.dims);
   });
 }
 
@@ -47,7 +47,10 @@ void report(const Options& o, uint64_t seed, const Verdict& v) {
   const RandomProgram small = shrink(random_program(seed), fails, 150);
   const Verdict again = in_child([&] { return examine(small); });
   fmt::print("reduced: {}\n{}\n", again.fault, describe(small));
-  if (o.print_text) fmt::print("{}\n", NativeKernel(small, {}).text());
+  if (o.print_text) {
+    const Arguments a = arguments(small);
+    fmt::print("{}\n", kernel_of(small).source(a.inputs, a.outputs));
+  }
   std::fflush(stdout);
 }
 

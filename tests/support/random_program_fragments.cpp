@@ -213,6 +213,15 @@ void Writer::custom_reduce_fragment() {
   regions_.back().ops.push_back(std::move(op));
 }
 
+/// A value of a known's type, another one where there is one.
+Known Writer::like(const Known& k) {
+  for (int draw = 0; draw < 6; ++draw) {
+    const Known other = any();
+    if (other.type == k.type && other.id != k.id) return other;
+  }
+  return coerced(any(), k.type);
+}
+
 Known Writer::next_carried(const Known& old, const Type& type) {
   const DType t = type.dtype;
   if (!computes(t)) return coerced(any(), type);
@@ -267,8 +276,10 @@ void Writer::loop_fragment(int depth) {
   }
 
   std::vector<Known> first, args;
-  for (int64_t n = r.between(1, 3); n > 0; --n) {
-    const Known k = any();
+  // Some loops hand the old value of one carried value on to the next one.
+  const bool delays = r.percent(25);
+  for (int64_t n = r.between(delays ? 2 : 1, 3); n > 0; --n) {
+    const Known k = delays && first.size() == 1 ? like(first[0]) : any();
     Known a = k;
     a.id = p.new_value(k.type, {});
     a.loose = is_float(k.type.dtype);
@@ -285,6 +296,7 @@ void Writer::loop_fragment(int depth) {
   if (r.percent(30)) store_fragment();
   std::vector<Known> yields;
   for (const Known& a : args) yields.push_back(next_carried(a, a.type));
+  if (delays) yields[1] = args[0];
   Op op{Opcode::for_, {}, {}, {}, loop, {}};
   op.regions.push_back(close(yields));
   walks.pop_back();

@@ -105,6 +105,7 @@ class Writer {
   std::vector<Expr> origins(const Cut& c);
   View own_view(int param, Extents& shape);
   std::vector<Expr> other_pids(int param) const;
+  Known like(const Known& k);
   Known next_carried(const Known& old, const Type& type);
   Region combiner_pairwise_extremum(DType value, DType index, bool largest);
   Region combiner_sums(DType a, DType b);
