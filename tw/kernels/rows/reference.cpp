@@ -92,6 +92,8 @@ static void reduce_into(ReferenceOutput& out, int64_t index, int64_t n, const st
     sum += v;
     magnitude += std::abs(v);
     bool nan_wins = std::isnan(v) && !std::isnan(largest);
+    // +0 is larger than -0 as a value; as an index the first of equals wins
+    if (v == largest && std::signbit(largest)) largest = v;
     if (where < 0 || nan_wins || v > largest) {
       largest = v;
       where = j;
