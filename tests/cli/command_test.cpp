@@ -2,7 +2,10 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <sys/wait.h>
+
+#include "tw/measure/result.h"
 
 namespace tw {
 
@@ -45,6 +48,27 @@ class Command : public testing::Test {
 
   std::string folder_;
 };
+
+TEST_F(Command, BenchWritesRowsOfTheSchema) {
+  expect("bench row_reduce --shape m=4,n=64 --threads 1 --json=rows.json", 0, "row_reduce");
+  std::ifstream schema_file(TW_TEST_DIR "/../../bench/schema.json");
+  const nlohmann::json schema = nlohmann::json::parse(schema_file);
+  std::ifstream rows(folder_ + "/rows.json");
+  int count = 0;
+  for (std::string line; std::getline(rows, line); ++count) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    EXPECT_EQ(measure::schema_faults(row, schema), std::vector<std::string>{});
+    EXPECT_TRUE(row["verified"]);
+    EXPECT_LE(row["fraction"], 1);
+  }
+  EXPECT_GE(count, 1);
+}
+
+TEST_F(Command, BenchRefusesWhatItDoesNotKnow) {
+  expect("bench softmax --shape m=4,n=64 --peer nobody", 2, "no peer is called 'nobody'");
+  expect("bench sgemn", 2, "no kernel is called 'sgemn'");
+  expect("bench sgemm --peer nobody", 2, "no peer is called 'nobody'");
+}
 
 TEST_F(Command, HelpTeaches) {
   expect("--help", 0, "tilewright VERB --help teaches a verb");

@@ -7,7 +7,8 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
       {.name = "bench",
        .sentence = "time a kernel against other libraries and the machine's limit",
-       .target = "a kernel; none: all",
+       .target = "a kernel, or a suite: gemm-bf16 gemm-gelu layernorm rmsnorm rows-in-cache sgemm "
+                 "sgemm-layouts softmax; none: all kernels",
        .flags = {shape, dtype, option, threads, peer, json},
        .examples = "  tilewright bench gemm --shape m=1024,n=1024,k=1024 --threads 1\n"
                    "  tilewright bench softmax --json=rows.json\n",

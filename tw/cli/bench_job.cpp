@@ -1,0 +1,151 @@
+#include "tw/cli/bench_job.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "tw/base/error.h"
+
+namespace tw::cli {
+
+using kernels::Argument;
+using kernels::Problem;
+
+namespace {
+
+/// Rows that a verification recomputes.
+constexpr int64_t kSample = 8;
+
+/// Values in [-1, 1), by a 64-bit linear congruential step (Knuth): quick enough for gigabytes.
+void fill_uniform(const TensorView& to, uint64_t seed) {
+  uint64_t state = seed | 1;
+  const auto next = [&] {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<float>(static_cast<int32_t>(state >> 32)) * 0x1p-31f;
+  };
+  const int64_t n = to.count();
+  if (to.dtype == f32) {
+    // Every element of the span, gaps too: strides are positive and dense in a permuted order.
+    auto* at = static_cast<float*>(to.data);
+    for (int64_t i = 0; i < n; ++i) at[i] = next();
+  } else if (to.dtype == bf16) {
+    auto* at = static_cast<uint16_t*>(to.data);
+    for (int64_t i = 0; i < n; ++i) {
+      const float v = next();
+      uint32_t bits;
+      std::memcpy(&bits, &v, sizeof bits);
+      at[i] = static_cast<uint16_t>(bits >> 16);
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) set(to, i, next());
+  }
+}
+
+/// The axis whose coordinates a kernel treats one by one: the first that every output has. (A
+/// kernel for which that is untrue fails its verification; it cannot pass by it.)
+struct SampleAxis {
+  std::string name;           // empty: the kernel has none
+  std::vector<int> position;  // of the axis in each argument, -1: it lacks it
+};
+
+SampleAxis sample_axis(const BenchCase& c) {
+  const std::vector<Argument> whole = c.kernel->arguments(c.problem);
+  for (const auto& axis : c.kernel->axes) {
+    Problem other = c.problem;
+    other.shape[axis.name] += 1;
+    const std::vector<Argument> changed = c.kernel->arguments(other);
+    SampleAxis s{axis.name, {}};
+    bool all_outputs = true;
+    for (size_t i = 0; i < whole.size(); ++i) {
+      const auto differs =
+          std::mismatch(whole[i].dims.begin(), whole[i].dims.end(), changed[i].dims.begin());
+      const bool has = differs.first != whole[i].dims.end();
+      s.position.push_back(has ? static_cast<int>(differs.first - whole[i].dims.begin()) : -1);
+      all_outputs &= has || !whole[i].output;
+    }
+    if (all_outputs) return s;
+  }
+  return {};
+}
+
+/// A copy of the chosen coordinates of one axis.
+Tensor gather(const TensorView& from, int axis, const std::vector<int64_t>& chosen) {
+  std::vector<int64_t> dims = from.dims;
+  dims[axis] = static_cast<int64_t>(chosen.size());
+  Tensor out = host_tensor(from.dtype, dims);
+  TensorView slice_from = from, slice_to = out.view();
+  slice_from.dims[axis] = slice_to.dims[axis] = 1;
+  const int64_t size = bytes(from.dtype);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    slice_from.data = static_cast<char*>(from.data) + chosen[i] * from.strides[axis] * size;
+    slice_to.data = static_cast<char*>(out.view().data) +
+                    static_cast<int64_t>(i) * out.view().strides[axis] * size;
+    const Tensor dense = copy(slice_from);
+    for (int64_t e = 0; e < slice_to.count(); ++e) set(slice_to, e, get(dense, e));
+  }
+  return out;
+}
+
+double verify(const BenchCase& c, const SampleAxis& axis, const measure::TensorSet& set,
+              uint64_t seed) {
+  if (axis.name.empty())
+    return check::worst_error(c.kernel->reference(c.problem, set.inputs), set.outputs).ratio;
+  std::mt19937_64 random(seed);
+  const int64_t extent = c.problem.extent(axis.name);
+  std::vector<int64_t> chosen(std::min(extent, kSample));
+  for (int64_t& v : chosen) v = static_cast<int64_t>(random() % static_cast<uint64_t>(extent));
+  Problem sample = c.problem;
+  sample.shape[axis.name] = static_cast<int64_t>(chosen.size());
+  std::vector<Tensor> owners;
+  std::vector<TensorView> inputs, outputs;
+  const std::vector<Argument> arguments = c.kernel->arguments(c.problem);
+  for (size_t i = 0, in = 0, out = 0; i < arguments.size(); ++i) {
+    const TensorView& whole = arguments[i].output ? set.outputs[out++] : set.inputs[in++];
+    TensorView part = whole;
+    if (axis.position[i] >= 0)
+      part = owners.emplace_back(gather(whole, axis.position[i], chosen)).view();
+    (arguments[i].output ? outputs : inputs).push_back(part);
+  }
+  return check::worst_error(c.kernel->reference(sample, inputs), outputs).ratio;
+}
+
+std::vector<int64_t> column_major(const std::vector<int64_t>& dims) {
+  std::vector<int64_t> strides(dims.size());
+  int64_t step = 1;
+  for (size_t k = 0; k < dims.size(); step *= dims[k++]) strides[k] = step;
+  return strides;
+}
+
+}  // namespace
+
+measure::Job job_of(const BenchCase& c) {
+  measure::Job job;
+  job.task = {c.kernel->name, c.problem.options, c.threads};
+  for (const Argument& a : c.kernel->arguments(c.problem)) {
+    measure::TensorSpec spec{a.name, a.dtype, a.dims, {}};
+    if (c.transposed.contains(a.name)) spec.strides = column_major(a.dims);
+    (a.output ? job.outputs : job.inputs).push_back(spec);
+  }
+  job.fill = [](int, const TensorView& to, uint64_t seed) { fill_uniform(to, seed); };
+  job.verify = [c, axis = sample_axis(c)](const measure::TensorSet& set, uint64_t seed) {
+    return verify(c, axis, set, seed);
+  };
+  return job;
+}
+
+Program program_of(const BenchCase& c, const CpuMachine& machine) {
+  return c.kernel->trace(c.problem, machine, c.threads);
+}
+
+std::vector<int64_t> dims_of(const Program& p, const BenchCase& c) {
+  const std::vector<Argument> arguments = c.kernel->arguments(c.problem);
+  std::vector<int64_t> values(p.dims.size(), 0);
+  for (size_t i = 0; i < p.params.size(); ++i)
+    for (size_t k = 0; k < p.params[i].dims.size(); ++k) {
+      const Expr& e = p.params[i].dims[k];
+      if (e.kind() == Expr::Kind::symbol) values[e.symbol().id] = arguments[i].dims[k];
+    }
+  return values;
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/base/nearest.h"
+#include "tw/cli/bench_case.h"
+
+namespace tw::cli {
+
+using kernels::KernelEntry;
+using kernels::Problem;
+
+namespace {
+
+using Extents = std::map<std::string, int64_t>;
+using Options = std::map<std::string, std::string>;
+
+BenchCase case_of(const char* kernel, Extents shape, DType t, Options options, int threads,
+                  Residence inputs) {
+  const KernelEntry& k = kernels::kernel_named(kernel);
+  return {&k, complete(k, Problem{std::move(shape), t, std::move(options)}), threads, inputs};
+}
+
+Extents square(int64_t n) { return {{"m", n}, {"n", n}, {"k", n}}; }
+
+constexpr int64_t kSizes[] = {64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048};
+
+BenchPlan sgemm() {
+  BenchPlan plan{"sgemm", {}, {"openblas", "blis", "onednn", "eigen"}, true};
+  for (int threads : {1, 2})
+    for (int64_t n : kSizes)
+      plan.cases.push_back(case_of("gemm", square(n), f32, {}, threads, Residence::cache));
+  return plan;
+}
+
+BenchPlan sgemm_layouts() {
+  BenchPlan plan{"sgemm-layouts", {}, {"openblas", "blis", "onednn", "eigen"}, true};
+  for (int64_t n : {256, 1024})
+    for (const std::set<std::string>& t :
+         std::vector<std::set<std::string>>{{"A"}, {"B"}, {"A", "B"}}) {
+      plan.cases.push_back(case_of("gemm", square(n), f32, {}, 1, Residence::cache));
+      plan.cases.back().transposed = t;
+    }
+  return plan;
+}
+
+BenchPlan gemm_gelu() {
+  BenchPlan plan{"gemm-gelu", {}, {"openblas_sleef", "onednn"}};
+  for (int threads : {1, 2})
+    for (int64_t n : {256, 512, 1024, 2048})
+      plan.cases.push_back(
+          case_of("gemm", square(n), f32, {{"epilogue", "bias_gelu"}}, threads, Residence::cache));
+  return plan;
+}
+
+/// The same products from bf16 and from f32.
+BenchPlan gemm_bf16() {
+  BenchPlan plan{"gemm-bf16", {}, {}};
+  for (int threads : {1, 2})
+    for (int64_t n : {256, 512, 1024, 2048}) {
+      plan.cases.push_back(case_of("gemm", square(n), bf16, {}, threads, Residence::cache));
+      plan.cases.back().against = f32;
+    }
+  return plan;
+}
+
+/// Rows that do not fit in any cache.
+BenchPlan rows(const char* kernel, const char* peer) {
+  BenchPlan plan{kernel, {}, {peer}};
+  for (int threads : {1, 2})
+    plan.cases.push_back(
+        case_of(kernel, {{"m", 8192}, {"n", 4096}}, f32, {}, threads, Residence::memory));
+  return plan;
+}
+BenchPlan softmax() { return rows("softmax", "onednn"); }
+BenchPlan layernorm() { return rows("layernorm", "onednn"); }
+BenchPlan rmsnorm() { return rows("rmsnorm", "eigen"); }
+
+/// The same kernels on rows that the caches hold.
+BenchPlan rows_in_cache() {
+  BenchPlan plan{"rows-in-cache", {}, {"onednn", "eigen"}};
+  for (const char* kernel : {"softmax", "layernorm", "rmsnorm"})
+    for (int threads : {1, 2})
+      plan.cases.push_back(
+          case_of(kernel, {{"m", 128}, {"n", 1024}}, f32, {}, threads, Residence::cache));
+  return plan;
+}
+
+struct Suite {
+  const char* name;
+  BenchPlan (*plan)();
+};
+constexpr Suite kSuites[] = {{"gemm-bf16", gemm_bf16},         {"gemm-gelu", gemm_gelu},
+                             {"layernorm", layernorm},         {"rmsnorm", rmsnorm},
+                             {"rows-in-cache", rows_in_cache}, {"sgemm", sgemm},
+                             {"sgemm-layouts", sgemm_layouts}, {"softmax", softmax}};
+
+}  // namespace
+
+std::vector<std::string> suite_names() {
+  std::vector<std::string> names;
+  for (const Suite& s : kSuites) names.push_back(s.name);
+  return names;
+}
+
+BenchPlan suite_named(const std::string& name) {
+  for (const Suite& s : kSuites)
+    if (name == s.name) return s.plan();
+  throw UserError(fmt::format("no suite is called '{}'", name), did_you_mean(name, suite_names()));
+}
+
+}  // namespace tw::cli
