@@ -55,6 +55,8 @@ class Contraction {
     row_ = c.symbol_text(loops_.row);
     col_ = c.symbol_text(loops_.col);
     if (!plain_store_) {
+      // Sums that wait cost more than a deep block: depths that fit one do without.
+      if (c.mapping.knobs.count("kc") == 0) s_.depth_block *= 2;
       s_.col_block = std::min(s_.col_block, round_up(kWaitingColumns, s_.cols()));
     }
   }
@@ -229,13 +231,15 @@ class Contraction {
 
   /// Sums wait in scratch; those of the last block go through the epilogue.
   void emit_fused(Writer& out) {
-    out.line(fmt::format("{}* const w = waiting + {} * col_block + {} - col0;", type_, row_, col_));
+    // Tile by tile: rows a power of two apart would share few sets of the cache.
+    out.line(fmt::format("{}* const w = waiting + {} * col_block + ({} - col0) * {};", type_, row_,
+                         col_, s_.rows));
     const std::string call = tile_ + "(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : w";
     out.open("if (k0 + kc < depth) {");
-    out.line(call + ", col_block, w, col_block);");
+    out.line(fmt::format("{0}, {1}, w, {1});", call, s_.cols()));
     out.line("continue;");
     out.close();
-    out.line(fmt::format("{}, col_block, sums, {});", call, s_.cols()));
+    out.line(fmt::format("{0}, {1}, sums, {1});", call, s_.cols()));
     emit_epilogue(out);
   }
 
