@@ -38,8 +38,8 @@ void add_kernel(BenchPlan& plan, const KernelEntry& k, const Arguments& a) {
 
 BenchPlan plan_of(const Arguments& a) {
   const std::vector<std::string> suites = suite_names();
-  const bool is_suite = std::ranges::find(suites, a.target) != suites.end() && a.shape.empty() &&
-                        a.options.empty();
+  const bool is_suite =
+      std::ranges::find(suites, a.target) != suites.end() && a.shape.empty() && a.options.empty();
   BenchPlan plan;
   if (is_suite) {
     plan = suite_named(a.target);
@@ -61,8 +61,8 @@ BenchPlan plan_of(const Arguments& a) {
 }  // namespace
 
 int run_bench(const Arguments& a) {
-  const std::vector<measure::Row> rows = run_plan(
-      plan_of(a), [](const std::string& what) { fmt::print(stderr, "{}\n", what); });
+  const std::vector<measure::Row> rows =
+      run_plan(plan_of(a), [](const std::string& what) { fmt::print(stderr, "{}\n", what); });
   if (!a.json || !a.json->empty()) fmt::print("{}", measure::to_table(rows));
   if (a.json) {
     std::vector<nlohmann::json> lines;
