@@ -9,7 +9,7 @@ needs `// budget: file, <reason>` in its first ten lines. A marker that nothing 
 import ast
 import re
 
-from sources import CXX, blank, files, finish, root_from_argv
+from sources import CXX, blank, files, finish, is_script, root_from_argv
 
 P90, LONGEST, FILE, COLUMNS = 35, 80, 500, 100
 TABLE = re.compile(r"\s*// budget: table, \S+")
@@ -124,9 +124,11 @@ def p90(lengths):
 def main():
     root = root_from_argv()
     bad, excused, layers = [], [], {}
-    for path in files(root, CXX | {".py", ".cmake", ".txt", ".sh", ""}):
+    scripts = [p for p in sorted(root.iterdir()) if p.is_file() and not p.suffix and is_script(p)]
+    for path in scripts + files(root, CXX | {".py", ".cmake", ".txt", ".sh", ""}):
         name = path.relative_to(root)
         layer = "/".join(name.parts[:2]) if name.parts[0] == "tw" else name.parts[0]
+        layer = layer if path not in scripts else "scripts"
         text = path.read_text()
         problems, lengths, excuses = check_file(path, name, text)
         bad += problems
