@@ -291,9 +291,38 @@ void insert(Program& p, Region& r, const std::set<ValueId>& kept,
   rename(r.yields);
 }
 
+/// Whether value v of a loop body may lie in the memory of carried argument `arg`: it is that
+/// argument, or a dot that accumulates on it.
+bool lies_in(const Region& body, ValueId v, ValueId arg) {
+  if (v == arg) return true;
+  return std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& op) {
+    return op.code == Opcode::dot && op.out[0] == v && op.in[2] == arg;
+  });
+}
+
+/// Carried tiles are written one after the other at the end of an iteration. A yield that lies in
+/// the memory of another one, which may be written first, is copied out before.
+void copy_exchanged(Program& p, Op& loop) {
+  if (loop.code != Opcode::for_) return;
+  Region& body = loop.regions[0];
+  std::vector<ValueId> yields = body.yields;
+  for (size_t k = 0; k < yields.size(); ++k) {
+    if (count(p.type(yields[k]).shape) == 1) continue;
+    for (size_t other = 0; other < body.args.size(); ++other) {
+      const ValueId arg = body.args[other], v = body.yields[k];
+      if (other == k || body.yields[other] == arg || !lies_in(body, v, arg)) continue;
+      yields[k] = p.new_value(p.type(v), loop.at, p.values[v].name);
+      body.ops.push_back({Opcode::keep, loop.at, {v}, {yields[k]}, NoneAttr{}, {}});
+      break;
+    }
+  }
+  body.yields = std::move(yields);
+}
+
 }  // namespace
 
 void place_tiles(Program& p, const PassContext&) {
+  walk(p, [&](Op& op) { copy_exchanged(p, op); });
   const std::set<ValueId> kept = Placer(p).run();
   std::map<ValueId, ValueId> renamed;
   insert(p, p.body, kept, renamed);
