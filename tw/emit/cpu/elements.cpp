@@ -84,7 +84,7 @@ class ElementNest {
     e.set_limited(1u << last);
     e.assume(Assume::inside);
     evaluate(e, "");
-    if (streams_) prefetch_next(e);
+    if (target_.view && c_.specialisation.streaming) prefetch_next(e);
     const std::vector<Writer> fast = e.take_from(last + 1);
     const std::string full = whole_part(e, last);
     const bool exact = full == r.hi && r.whole && axes_[last].extent % lanes == 0 && !streams_;
