@@ -1,0 +1,88 @@
+#include <cmath>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <limits>
+
+#include "tests/emit/run_text.h"
+#include "tests/support/guarded.h"
+
+namespace tw::test {
+namespace {
+
+/// Every interesting neighbourhood of f32: signs, subnormals, ends of ranges, a sweep of exponents.
+std::vector<float> arguments() {
+  std::vector<float> list{0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f};
+  for (int e = -149; e < 128; ++e) {
+    for (int k = 0; k < 97; ++k) {
+      const float x = std::ldexp(1.0f + static_cast<float>(k) / 97, e);
+      list.push_back(x);
+      list.push_back(-x);
+    }
+  }
+  for (int k = -110000; k < 95000; ++k) list.push_back(static_cast<float>(k) * 1e-3f);
+  return list;
+}
+
+/// Distance in units of the last place of f32 at the reference (of subnormals near zero).
+double ulps(float got, long double want) {
+  if (std::isnan(got) || std::isnan(want)) return std::isnan(got) == std::isnan(want) ? 0 : 1e9;
+  const auto rounded = static_cast<float>(want);
+  if (std::isinf(rounded) || std::isinf(got)) return got == rounded ? 0 : 1e9;
+  int exponent = 0;
+  std::frexp(rounded, &exponent);
+  const long double unit = std::ldexp(1.0L, std::max(exponent - 24, -149));
+  return static_cast<double>(std::fabs((static_cast<long double>(got) - want) / unit));
+}
+
+struct Function {
+  const char* op;
+  double bound;  ///< as ops.def says
+  long double (*reference)(long double);
+};
+
+class Functions : public testing::TestWithParam<std::string> {};
+
+TEST_P(Functions, StayWithinTheirStatedUlps) {
+  const Function list[] = {
+      {"exp", 2, [](long double x) { return std::exp(x); }},
+      {"exp2", 2, [](long double x) { return std::exp2(x); }},
+      {"log", 2, [](long double x) { return std::log(x); }},
+      {"tanh", 6, [](long double x) { return std::tanh(x); }},
+      {"erf", 6, [](long double x) { return std::erf(x); }},
+      {"rsqrt", 2, [](long double x) { return 1 / std::sqrt(x); }},
+      {"sqrt", 0.5, [](long double x) { return std::sqrt(x); }},
+      {"floor", 0, [](long double x) { return std::floor(x); }},
+      {"ceil", 0, [](long double x) { return std::ceil(x); }},
+      {"round", 0, [](long double x) { return std::nearbyint(x); }},
+  };
+  const std::vector<float> xs = arguments();
+  const auto n = static_cast<int64_t>(xs.size());
+  Guarded x(f32, {n});
+  x.fill([&](int64_t i) { return xs[static_cast<size_t>(i)]; });
+  for (const Function& f : list) {
+    Guarded y(f32, {n});
+    run_text(fmt::format("program f\ndim N\nin x: f32[N]\nout y: f32[N]\ngrid (cdiv(N, 1000))\n"
+                         "%0 = load x{{pid0*1000}} : f32[1000]\n%1 = {} %0 : f32[1000]\n"
+                         "store %1 to y{{pid0*1000}}\n",
+                         f.op),
+             {x, y}, GetParam());
+    double worst = 0;
+    float at = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const float a = xs[static_cast<size_t>(i)];
+      const auto got = static_cast<float>(get(y.view(), i));
+      const double u = ulps(got, f.reference(a));
+      if (u > worst) worst = u, at = a;
+      if (a == 0) {
+        EXPECT_EQ(std::signbit(got), std::signbit(static_cast<float>(f.reference(a)))) << f.op;
+      }
+    }
+    EXPECT_LE(worst, f.bound) << f.op << " at " << at;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, Functions, testing::ValuesIn(runnable_isas()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tw::test
