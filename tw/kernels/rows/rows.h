@@ -18,9 +18,9 @@ struct RowTiling {
 RowTiling row_tiling(int64_t columns);
 
 /// Y = exp(x - max) / sum(exp(x - max)) of every row. Error bound check::bound(softmax), terms = N.
-/// A row that holds NaN or +inf, and a row of only -inf, gives NaN (as PyTorch). Two passes over
-/// the row in f32 (Milakov and Gimelshein 2018 give the one-pass form; on a CPU the row is in cache
-/// and the extra rescaling does not pay).
+/// A row that holds NaN or +inf, and a row of only -inf, gives NaN (as PyTorch). Rows that a chunk
+/// holds are read once; longer ones three times, each time with their exponentials (Milakov and
+/// Gimelshein 2018 give a form with one pass less; its rescaling costs more than it saves here).
 Program softmax(DType t, const RowTiling& tiling);
 
 /// Y = (x - mean) / sqrt(var + eps) * gamma + beta of every row; gamma, beta f32[N]. Two passes for

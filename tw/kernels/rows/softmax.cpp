@@ -7,11 +7,34 @@ namespace tw::kernels {
 
 static constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// exp(x - m) of the row chunk j, as f32; elements past the row give exp(-inf).
-static Tile weights(const TensorRef& X, const Index& r, const Index& j, const RowTiling& t,
-                    const Tile& m) {
-  Tile x = cast(load(X.tile({r, j}, {t.rows, t.cols}), {.pad = -kInf}), f32);
-  return exp(x - m);
+/// The row chunk j as f32; elements past the row are -inf, so their exponentials add 0.
+static Tile chunk(const TensorRef& X, const Index& r, const Index& j, const RowTiling& t) {
+  return cast(load(X.tile({r, j}, {t.rows, t.cols}), {.pad = -kInf}), f32);
+}
+
+/// Rows that one chunk holds: the weights stay in the instance's memory, Y is written once.
+static void whole_row(const TensorRef& X, const TensorRef& Y, const Index& r, DType type,
+                      const RowTiling& t) {
+  Tile x = chunk(X, r, 0, t);
+  Tile e = exp(x - row_max(x));
+  Tile scale = 1.f / row_sum(e);
+  store(Y.tile({r, 0}, {t.rows, t.cols}), cast(e * scale, type));
+}
+
+/// Longer rows: their largest element, their sum, then the weights again.
+static void by_chunks(Trace& k, const TensorRef& X, const TensorRef& Y, const Index& r,
+                      const Index& N, DType type, const RowTiling& t) {
+  Tile m = k.full(f32, {t.rows, 1}, -kInf).named("m");
+  for (Index j : k.range(cdiv(N, t.cols))) m = max(m, row_max(chunk(X, r, j, t)));
+
+  Tile l = k.zeros(f32, {t.rows, 1}).named("l");
+  for (Index j : k.range(cdiv(N, t.cols))) l = l + row_sum(exp(chunk(X, r, j, t) - m));
+
+  Tile scale = (1.f / l).named("scale");
+  for (Index j : k.range(cdiv(N, t.cols))) {
+    Tile y = exp(chunk(X, r, j, t) - m) * scale;
+    store(Y.tile({r, j}, {t.rows, t.cols}), cast(y, type));
+  }
 }
 
 Program softmax(DType type, const RowTiling& t) {
@@ -21,28 +44,8 @@ Program softmax(DType type, const RowTiling& t) {
   TensorRef Y = k.output("Y", type, {M, N});
 
   auto [r] = k.grid(cdiv(M, t.rows));
-
-  Tile m = k.full(f32, {t.rows, 1}, -kInf).named("m");
-  for (Index j : k.range(cdiv(N, t.cols))) {
-    Tile x = load(X.tile({r, j}, {t.rows, t.cols}), {.pad = -kInf});
-    m = max(m, row_max(cast(x, f32)));
-  }
-
-  // An f32 output holds the unscaled weights between the passes; a narrower one would round them
-  // twice.
-  const bool keeps = type == f32;
-  Tile l = k.zeros(f32, {t.rows, 1}).named("l");
-  for (Index j : k.range(cdiv(N, t.cols))) {
-    Tile e = weights(X, r, j, t, m);
-    if (keeps) store(Y.tile({r, j}, {t.rows, t.cols}), e);
-    l = l + row_sum(e);
-  }
-
-  Tile scale = (1.f / l).named("scale");
-  for (Index j : k.range(cdiv(N, t.cols))) {
-    Tile e = keeps ? load(Y.tile({r, j}, {t.rows, t.cols})) : weights(X, r, j, t, m);
-    store(Y.tile({r, j}, {t.rows, t.cols}), cast(e * scale, type));
-  }
+  k.when(t.cols < N, [&] { by_chunks(k, X, Y, r, N, type, t); },
+         [&] { whole_row(X, Y, r, type, t); });
   return k.finish();
 }
 
