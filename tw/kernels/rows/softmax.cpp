@@ -44,8 +44,8 @@ Program softmax(DType type, const RowTiling& t) {
   TensorRef Y = k.output("Y", type, {M, N});
 
   auto [r] = k.grid(cdiv(M, t.rows));
-  k.when(t.cols < N, [&] { by_chunks(k, X, Y, r, N, type, t); },
-         [&] { whole_row(X, Y, r, type, t); });
+  k.when(
+      t.cols < N, [&] { by_chunks(k, X, Y, r, N, type, t); }, [&] { whole_row(X, Y, r, type, t); });
   return k.finish();
 }
 
