@@ -6,6 +6,7 @@
 #include "tw/ir/verify.h"
 
 #include "tests/ir/corpus.h"
+#include "tests/support/random_program.h"
 
 namespace tw {
 
@@ -15,6 +16,19 @@ TEST(Print, EveryCorpusTextComesBackByteForByte) {
     const Program p = parse(text, name);
     EXPECT_EQ(print(p), text) << name;
     verify(p, "parse");
+  }
+}
+
+TEST(Print, RandomProgramsComeBack) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Program p = parse(print(test::random_program(seed).program));
+    for (const PrintOptions& o :
+         {PrintOptions{}, PrintOptions{true, true}, PrintOptions{false, false}}) {
+      const std::string text = print(p, o);
+      const Program back = parse(text, "random.tw");
+      EXPECT_EQ(print(back, o), text) << seed;
+      EXPECT_EQ(back.loops, p.loops);
+    }
   }
 }
 

@@ -110,6 +110,24 @@ TEST(Canonicalize, KeepsACarriedValueThatOnlyTheNextIterationNeeds) {
   EXPECT_EQ(canonical(std::string(text).replace(text.find("%1 = for"), 2, "%9")), fixed);
 }
 
+TEST(Canonicalize, LongChainsNeedNoStack) {
+  Program p = parse(kHead + "%0 = load A{0} : f32[8]\n%1 = neg %0 : f32[8]\nstore %1 to C{0}\n");
+  const Op link = p.body.ops[1];
+  Op store = p.body.ops.back();
+  p.body.ops.pop_back();
+  for (int k = 0; k < 200'000; ++k) {
+    Op next = link;
+    next.in = {p.body.ops.back().out[0]};
+    next.out = {p.new_value(p.type(0), link.at)};
+    p.body.ops.push_back(std::move(next));
+  }
+  store.in = {p.body.ops.back().out[0]};
+  p.body.ops.push_back(std::move(store));
+  canonicalize(p);
+  EXPECT_EQ(p.body.ops.size(), 200'003u);
+  verify(p, "canonicalize");
+}
+
 TEST(Canonicalize, NumbersLoopsInTheOrderOfTheText) {
   EXPECT_EQ(canonical(kHead + R"(for i7 in 0..N step 1 {
   for i3 in i7..N step 1 {

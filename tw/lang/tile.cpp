@@ -50,6 +50,7 @@ Tile::Tile(Tile&& other) noexcept
     : trace_(other.trace_), slot_(std::exchange(other.slot_, TraceState::kMoved)) {}
 
 Tile& Tile::operator=(const Tile& other) {
+  if (this == &other) return *this;
   if (trace_ != other.trace_)
     trace_->fail(other.trace_->made_at(other.slot_),
                  "a Tile of another program is assigned to this variable");

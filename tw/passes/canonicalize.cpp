@@ -34,7 +34,8 @@ class Liveness {
   bool operator()(ValueId v) const { return live_[v]; }
   bool keeps(const Op& op) const {
     if (op.code == Opcode::store) return true;
-    if (std::any_of(op.out.begin(), op.out.end(), *this)) return true;
+    for (ValueId v : op.out)
+      if (live_[v]) return true;
     if (op.code == Opcode::reduce) return false;
     return std::any_of(op.regions.begin(), op.regions.end(), [&](const Region& r) {
       return std::any_of(r.ops.begin(), r.ops.end(), [&](const Op& o) { return keeps(o); });
@@ -121,29 +122,54 @@ class Ordering {
         for (ValueId v : op.out) waiting_[v] = &op;
     for (Op& op : ops) {
       if (effect(p_, op) == Effect::pure) continue;
-      need_operands(op);
+      std::vector<ValueId> list;
+      needs_of(op, list);
+      need(list);
       ordered_.push_back(std::move(op));
     }
-    for (ValueId v : r.yields) need(v);
+    need(r.yields);
     r.ops = std::move(ordered_);
   }
 
  private:
-  void need(ValueId v) {
+  // An op whose operands are being placed.
+  struct Visit {
+    Op* op;
+    std::vector<ValueId> list;
+    size_t next = 0;
+  };
+
+  // Depth first with a stack of its own: chains of ops may be long.
+  void need(const std::vector<ValueId>& list) {
+    std::vector<Visit> stack{{nullptr, list}};
+    while (true) {
+      Visit& top = stack.back();
+      if (top.next < top.list.size()) {
+        if (Op* op = take(top.list[top.next++])) {
+          stack.push_back({op, {}});
+          needs_of(*op, stack.back().list);
+        }
+        continue;
+      }
+      if (top.op == nullptr) return;
+      ordered_.push_back(std::move(*top.op));
+      stack.pop_back();
+    }
+  }
+  // The op that makes v, if it waits still; from now on it does not.
+  Op* take(ValueId v) {
     const auto it = waiting_.find(v);
-    if (it == waiting_.end()) return;
-    Op& op = *it->second;
-    for (ValueId result : op.out) waiting_.erase(result);
-    need_operands(op);
-    ordered_.push_back(std::move(op));
+    if (it == waiting_.end()) return nullptr;
+    Op* op = it->second;
+    for (ValueId result : op->out) waiting_.erase(result);
+    return op;
   }
-  void need_operands(const Op& op) {
-    for (ValueId v : op.in) need(v);
-    for (const Region& r : op.regions) need_all(r);
-  }
-  void need_all(const Region& r) {
-    for (const Op& op : r.ops) need_operands(op);
-    for (ValueId v : r.yields) need(v);
+  static void needs_of(const Op& op, std::vector<ValueId>& list) {
+    list.insert(list.end(), op.in.begin(), op.in.end());
+    for (const Region& r : op.regions) {
+      for (const Op& inner : r.ops) needs_of(inner, list);
+      list.insert(list.end(), r.yields.begin(), r.yields.end());
+    }
   }
 
   const Program& p_;
