@@ -43,7 +43,7 @@ Program softmax(DType type, const RowTiling& t) {
   TensorRef X = k.input("X", type, {M, N});
   TensorRef Y = k.output("Y", type, {M, N});
 
-  auto [r] = k.grid(cdiv(M, t.rows));
+  const Index r = k.grid(cdiv(M, t.rows))[0];  // not a binding: lambdas may not capture those
   k.when(
       t.cols < N, [&] { by_chunks(k, X, Y, r, N, type, t); }, [&] { whole_row(X, Y, r, type, t); });
   return k.finish();

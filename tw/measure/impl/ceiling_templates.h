@@ -16,11 +16,12 @@ double chains(int64_t steps) {
   for (int64_t i = 0; i < steps; ++i)
     for (V& a : acc) a = a * x + y;
   for (V& a : acc) asm volatile("" ::"m"(a));
-  return 2.0 * kChains * (sizeof(V) / sizeof(float)) * static_cast<double>(steps);
+  constexpr int64_t kLanes = sizeof(V) / sizeof(float);
+  return 2.0 * static_cast<double>(kChains * kLanes * steps);
 }
 
 /// Several streams, each prefetched: one per core does not fill the bus.
-constexpr size_t kStreams = 4, kAhead = 1024;
+inline constexpr size_t kStreams = 4, kAhead = 1024;
 
 template <class V>
 void read_all(const char* from, size_t bytes) {
