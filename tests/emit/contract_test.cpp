@@ -84,7 +84,8 @@ std::vector<double> numbers(const Guarded& t) {
 double worst(const Problem& p, const std::string& isa) {
   const DType sum = check::accumulator_of(p.in);
   double most = 0;
-  for (const auto& [m, n, k] : kShapes) {
+  for (const auto& [m, columns, terms] : kShapes) {
+    const int64_t n = columns, k = terms;  // lambdas may not capture bindings
     Guarded a = matrix(p.in, m, k, p.a), b = matrix(p.in, k, n, p.b);
     Guarded bias(sum, {n}, {1}), c = matrix(p.out, m, n, p.c), d(sum, {m, n}, {n + 1, 1});
     a.fill(random_value);
