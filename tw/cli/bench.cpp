@@ -27,19 +27,15 @@ Residence residence_of(const KernelEntry& k, const Problem& p) {
 
 /// The problem that the flags name, or all that the kernel's entry lists for benchmarks.
 void add_kernel(BenchPlan& plan, const KernelEntry& k, const Arguments& a) {
-  std::vector<Problem> problems;
-  if (!a.shape.empty() || !a.options.empty())
-    problems.push_back(problem_of(k, a));
-  else
-    for (const Problem& p : k.bench()) problems.push_back(complete(k, p));
   const int threads = a.threads > 0 ? a.threads : Device::open("cpu:0").cpu().cores;
-  for (const Problem& p : problems) plan.cases.push_back({&k, p, threads, residence_of(k, p)});
+  for (const Problem& p : problems_of(k, a, k.bench()))
+    plan.cases.push_back({&k, p, threads, residence_of(k, p)});
 }
 
 BenchPlan plan_of(const Arguments& a) {
   const std::vector<std::string> suites = suite_names();
   const bool is_suite =
-      std::ranges::find(suites, a.target) != suites.end() && a.shape.empty() && a.options.empty();
+      std::ranges::find(suites, a.target) != suites.end() && !names_problem(a);
   BenchPlan plan;
   if (is_suite) {
     plan = suite_named(a.target);

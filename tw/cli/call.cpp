@@ -58,8 +58,17 @@ static Problem said_by(const Arguments& a) {
 
 Problem problem_of(const KernelEntry& k, const Arguments& a) { return complete(k, said_by(a)); }
 
-// ----------------------------------------------------------------------------------------- inputs
-// from files
+bool names_problem(const Arguments& a) { return !a.shape.empty() || !a.options.empty(); }
+
+std::vector<Problem> problems_of(const KernelEntry& k, const Arguments& a,
+                                 const std::vector<Problem>& list) {
+  if (names_problem(a)) return {problem_of(k, a)};
+  std::vector<Problem> all;
+  for (const Problem& p : list) all.push_back(complete(k, p));
+  return all;
+}
+
+// ---- inputs from files
 
 /// Which axis of the problem each extent of each argument is: found by giving every axis an extent
 /// of its own that no constant extent has, and looking where it appears.

@@ -23,6 +23,13 @@ struct Call {
 /// The problem of --shape, --dtype and --option, completed with the usual extents.
 kernels::Problem problem_of(const kernels::KernelEntry& k, const Arguments& a);
 
+/// True when the flags name extents or options: one problem is meant, not a list of the kernel.
+bool names_problem(const Arguments& a);
+
+/// The problem that the flags name; where they name none, all of `list`, completed.
+std::vector<kernels::Problem> problems_of(const kernels::KernelEntry& k, const Arguments& a,
+                                          const std::vector<kernels::Problem>& list);
+
 /// The problem and its tensors: files of --input are read (extents that --shape leaves open come
 /// from them), the other inputs are N(0, 1) values. UserError naming flag, tensor, got and wanted.
 Call call_of(const Arguments& a);

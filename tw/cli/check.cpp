@@ -12,25 +12,15 @@ namespace tw::cli {
 using kernels::KernelEntry;
 using kernels::Problem;
 
-/// One problem when the user names extents or options, the whole sweep of the kernel otherwise.
-static bool is_one(const Arguments& a) { return !a.shape.empty() || !a.options.empty(); }
-
-static std::vector<Problem> problems_of(const KernelEntry& k, const Arguments& a) {
-  if (is_one(a)) return {problem_of(k, a)};
-  std::vector<Problem> all;
-  for (const Problem& p : k.sweep()) all.push_back(complete(k, p));
-  return all;
-}
-
 /// Checks one kernel and prints its line; the row for --json.
 static nlohmann::json check_kernel(const KernelEntry& k, const Arguments& a) {
-  const std::vector<Problem> problems = problems_of(k, a);
+  const std::vector<Problem> problems = problems_of(k, a, k.sweep());
   nlohmann::json row = {{"kernel", k.name}, {"device", a.device}, {"problems", problems.size()}};
   double worst = 0;
   int64_t elements = 0;
   std::string faults;
   for (int seed = 1; seed <= a.seeds; ++seed) {
-    check::Sweep sweep({.whole = !is_one(a), .seed = static_cast<uint64_t>(seed)});
+    check::Sweep sweep({.whole = !names_problem(a), .seed = static_cast<uint64_t>(seed)});
     for (size_t i = 0; i < problems.size(); ++i) {
       fmt::print(stderr, "\r{} {}/{}  ", k.name, i + 1, problems.size());
       sweep.add(to_string(problems[i]), {.arguments = k.arguments(problems[i]),

@@ -25,8 +25,15 @@ std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>
   return [kernel = kernel_for(k, p, a)](const auto& in, const auto& out) { kernel(in, out); };
 }
 
-void run_call(const Call& call, const Arguments& a) {
-  runner(*call.entry, call.problem, a)(call.input_views(), call.output_views());
+std::string run_call(const Call& call, const Arguments& a) {
+  const std::vector<TensorView> in = call.input_views(), out = call.output_views();
+  if (a.device == "interp") {
+    runner(*call.entry, call.problem, a)(in, out);
+    return "";
+  }
+  const Kernel kernel = kernel_for(*call.entry, call.problem, a);
+  kernel(in, out);
+  return kernel.source_path(in, out);
 }
 
 }  // namespace tw::cli

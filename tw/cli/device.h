@@ -10,7 +10,8 @@ namespace tw::cli {
 /// The kernel compiled for the device, threads and mapping of the flags.
 Kernel kernel_for(const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a);
 
-void run_call(const Call& call, const Arguments& a);
+/// Runs the call; the path of the emitted source, "" where there is none.
+std::string run_call(const Call& call, const Arguments& a);
 
 /// Runs the kernel's program: on the interpreter for --device interp, else as kernel_for().
 std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>&)> runner(

@@ -36,13 +36,9 @@ static std::vector<std::pair<size_t, std::string>> output_files(const Call& call
 int run_run(const Arguments& a) {
   Call call = call_of(a);
   auto files = output_files(call, a);
-  run_call(call, a);
+  const std::string source = run_call(call, a);
   fmt::print("{} {}\n", call.entry->name, to_string(call.problem));
-  if (a.device != "interp") {
-    std::string source = kernel_for(*call.entry, call.problem, a)
-                             .source_path(call.input_views(), call.output_views());
-    if (!source.empty()) fmt::print("  emitted source: {}\n", source);
-  }
+  if (!source.empty()) fmt::print("  emitted source: {}\n", source);
   if (a.check) {
     check::Reference reference = call.entry->reference(call.problem, call.input_views());
     check::Worst worst = check::worst_error(reference, call.output_views());

@@ -176,8 +176,7 @@ bool Cache::publish(const std::string& file, const std::string& bytes) {
   return error == 0;
 }
 
-// ------------------------------------------------------------------------------------------------
-// what lies there
+// ---- what lies there
 
 std::vector<Cache::Item> Cache::items() const {
   std::vector<Item> found;
@@ -276,8 +275,7 @@ void Cache::trim(int64_t most) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------
-// turns
+// ---- turns
 
 /// One lock file serves all keys: a key locks one byte of it. Such locks belong to the open file
 /// and vanish with the process.

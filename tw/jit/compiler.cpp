@@ -16,8 +16,7 @@ namespace tw {
 
 namespace fs = std::filesystem;
 
-// ------------------------------------------------------------------------------------------------
-// finding it
+// ---- finding it
 
 static constexpr const char* kInstall =
     "install one (Debian: apt-get install g++, or clang), or name one in TW_CXX";
@@ -100,8 +99,7 @@ std::vector<std::string> compile_flags(const Compiler& c, const CpuMachine& m, b
   return flags;
 }
 
-// ------------------------------------------------------------------------------------------------
-// running it
+// ---- running it
 
 /// A private folder that is removed with all it holds.
 class TemporaryFolder {

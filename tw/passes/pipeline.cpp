@@ -9,14 +9,19 @@
 #include "tw/ir/print.h"
 #include "tw/ir/verify.h"
 #include "tw/passes/fuse_contraction.h"
+#include "tw/passes/merge_equal.h"
 #include "tw/passes/nest_grid.h"
 #include "tw/passes/place_tiles.h"
+#include "tw/passes/simplify.h"
 
 namespace tw {
 namespace {
 
 const Pass kCpu[] = {
-    {"fuse_contraction", fuse_contraction},  // first: what follows would keep operands in memory
+    {"canonicalize", [](Program& p, const PassContext&) { canonicalize(p); }},  // ir may be a file
+    {"simplify", simplify},                  // before merge_equal: it makes ops equal
+    {"merge_equal", merge_equal},            // before fusion, which looks for single uses
+    {"fuse_contraction", fuse_contraction},  // first that lowers: the next keep operands in memory
     {"place_tiles", place_tiles},            // on the whole body: what it keeps depends on all uses
     {"nest_grid", nest_grid},                // last: nothing above looks across instances
 };

@@ -33,8 +33,7 @@ Program elementwise(const std::string& name, const ElementwiseOp& op, bool binar
   return k.finish();
 }
 
-// -------------------------------------------------------------------------------------------------
-// the ops
+// ---- the ops
 
 /// One function of the family: how it is traced, and what it is in double.
 struct Function {

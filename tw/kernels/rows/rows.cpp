@@ -33,8 +33,7 @@ static RowReduction reduction_named(const std::string& op) {
   return RowReduction::sum;
 }
 
-// ----------------------------------------------------------------------------------------------
-// problems
+// ---- problems
 
 static Problem shape(int64_t m, int64_t n, DType t) { return {{{"m", m}, {"n", n}}, t, {}}; }
 
@@ -81,8 +80,7 @@ static std::vector<Problem> reduce_bench() {
   return all;
 }
 
-// ---------------------------------------------------------------------------------------------
-// arguments
+// ---- arguments
 
 static std::vector<Argument> softmax_arguments(const Problem& p) {
   std::vector<int64_t> mn = {p.extent("m"), p.extent("n")};
@@ -110,8 +108,7 @@ static std::vector<Argument> reduce_arguments(const Problem& p, const char* kept
 static std::vector<Argument> row_arguments(const Problem& p) { return reduce_arguments(p, "m"); }
 static std::vector<Argument> column_arguments(const Problem& p) { return reduce_arguments(p, "n"); }
 
-// ------------------------------------------------------------------------------------------------
-// programs
+// ---- programs
 
 static Program trace_softmax(const Problem& p, const CpuMachine&, int) {
   return softmax(p.dtype, softmax_tiling(p.extent("n")));
