@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <utility>
 
+#include "tw/base/env.h"
 #include "tw/base/error.h"
 #include "tw/base/nearest.h"
 #include "tw/check/contestant.h"
@@ -55,7 +56,8 @@ Row row_of_run(const std::string& suite, const CpuMachine& machine) {
   r.driver = fmt::format("{} {}", system.sysname, system.release);
   r.toolchain = first_line_of("'" + find_compiler().path + "' --version");
   r.date = today();
-  r.commit = first_line_of("git rev-parse --short HEAD");
+  r.commit = env(Env::commit);
+  if (r.commit.empty()) r.commit = first_line_of("git rev-parse --short HEAD");
   r.suite = suite;
   return r;
 }

@@ -234,14 +234,21 @@ static char* element(const TensorView& t, int64_t index) {
   return static_cast<char*>(t.data) + offset * bytes(t.dtype);
 }
 
-double get(const TensorView& t, int64_t index) {
+static double load(DType t, const char* from) {
+  if (t == f32) {  // what most tensors hold, and references read whole ones
+    float value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
   uint64_t bits = 0;
-  std::memcpy(&bits, element(t, index), bytes(t.dtype));
-  if (is_float(t.dtype)) return decode(t.dtype, bits);
-  if (!is_signed_int(t.dtype)) return static_cast<double>(bits);
-  const int unused = 64 - 8 * static_cast<int>(bytes(t.dtype));
+  std::memcpy(&bits, from, bytes(t));
+  if (is_float(t)) return decode(t, bits);
+  if (!is_signed_int(t)) return static_cast<double>(bits);
+  const int unused = 64 - 8 * static_cast<int>(bytes(t));
   return static_cast<double>(static_cast<int64_t>(bits << unused) >> unused);
 }
+
+double get(const TensorView& t, int64_t index) { return load(t.dtype, element(t, index)); }
 
 void set(const TensorView& t, int64_t index, double value) {
   const uint64_t bits = is_float(t.dtype) ? encode(t.dtype, value) : encode_int(t.dtype, value);
@@ -249,8 +256,13 @@ void set(const TensorView& t, int64_t index, double value) {
 }
 
 std::vector<double> to_doubles(const TensorView& t) {
-  std::vector<double> all(static_cast<size_t>(t.count()));
-  for (int64_t i = 0; i < t.count(); ++i) all[static_cast<size_t>(i)] = get(t, i);
+  std::vector<double> all;
+  all.reserve(static_cast<size_t>(t.count()));
+  const int64_t size = bytes(t.dtype);
+  for_each_row(t, [&](int64_t offset, int64_t n, int64_t stride) {
+    const char* row = static_cast<const char*>(t.data) + offset * size;
+    for (int64_t i = 0; i < n; ++i) all.push_back(load(t.dtype, row + i * stride * size));
+  });
   return all;
 }
 

@@ -33,40 +33,37 @@ static Finish finish_of(const std::string& epilogue) {
   return {nullptr, nullptr, 0};
 }
 
-static std::vector<double> numbers(const TensorView& t) {
-  std::vector<double> all(static_cast<size_t>(t.count()));
-  for (int64_t i = 0; i < t.count(); ++i) all[i] = get(t, i);
-  return all;
-}
-
 check::Reference gemm_reference(const Problem& p, std::span<const TensorView> inputs) {
   const bool batched = inputs[0].rank() == 3;
   const int64_t batch = batched ? inputs[0].dims[0] : 1;
   const int64_t m = p.extent("m"), n = p.extent("n"), k = p.extent("k");
   const std::string epilogue = p.option("epilogue");
   const Finish f = finish_of(epilogue);
-  const std::vector<double> a = numbers(inputs[0]), b = numbers(inputs[1]);
-  const std::vector<double> v = f.with ? numbers(inputs[2]) : std::vector<double>();
+  const std::vector<double> a = to_doubles(inputs[0]), b = to_doubles(inputs[1]);
+  const std::vector<double> v = f.with ? to_doubles(inputs[2]) : std::vector<double>();
 
   check::ReferenceOutput y;
   for (int64_t s = 0; s < batch; ++s) {
     for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        double sum = 0, sum_abs = 0;
-        for (int64_t t = 0; t < k; ++t) {
-          const double x = a[(s * m + i) * k + t] * b[(s * k + t) * n + j];
-          sum += x;
-          sum_abs += std::abs(x);
+      std::vector<double> sum(n), sum_abs(n);  // a row at a time: B is read in its order
+      for (int64_t t = 0; t < k; ++t) {
+        const double x = a[(s * m + i) * k + t];
+        const double* row = b.data() + (s * k + t) * n;
+        for (int64_t j = 0; j < n; ++j) {
+          sum[j] += x * row[j];
+          sum_abs[j] += std::abs(x * row[j]);
         }
+      }
+      for (int64_t j = 0; j < n; ++j) {
         if (f.with) {
           const double operand = epilogue == "residual"    ? v[(s * m + i) * n + j]
                                  : epilogue == "row_scale" ? v[i]
                                                            : v[j];
-          sum = f.with(sum, operand);
-          sum_abs = f.with(sum_abs, std::abs(operand));
+          sum[j] = f.with(sum[j], operand);
+          sum_abs[j] = f.with(sum_abs[j], std::abs(operand));
         }
-        y.value.push_back(f.function ? f.function(sum) : sum);
-        y.sum_abs.push_back(sum_abs);
+        y.value.push_back(f.function ? f.function(sum[j]) : sum[j]);
+        y.sum_abs.push_back(sum_abs[j]);
       }
     }
   }
