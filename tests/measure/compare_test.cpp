@@ -67,6 +67,20 @@ TEST(Compare, HonestContestantsPass) {
   EXPECT_NE(c.seed, 0u);
 }
 
+TEST(Compare, SlowOnesAreLeftBehind) {
+  Settings settings = quick();
+  settings.leave_behind = 3;
+  const Comparison c = compare(doubling(),
+                               {{"ours", "honest", "90000"},
+                                {"a", "honest", "1000"},
+                                {"b", "honest", "1500"},
+                                {"slow", "honest", "9000"}},
+                               settings);
+  for (int i : {0, 1, 2}) EXPECT_EQ(c.all[i].failure, "");
+  EXPECT_THAT(c.all[3].failure, HasSubstr("left behind"));
+  EXPECT_EQ(c.all[3].block_us.size(), 2u);
+}
+
 TEST(Compare, SeesASlowdownOfFivePercentAndNoOther) {
   const Comparison c = compare(
       doubling(16),

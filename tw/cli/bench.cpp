@@ -34,8 +34,7 @@ void add_kernel(BenchPlan& plan, const KernelEntry& k, const Arguments& a) {
 
 BenchPlan plan_of(const Arguments& a) {
   const std::vector<std::string> suites = suite_names();
-  const bool is_suite =
-      std::ranges::find(suites, a.target) != suites.end() && !names_problem(a);
+  const bool is_suite = std::ranges::find(suites, a.target) != suites.end() && !names_problem(a);
   BenchPlan plan;
   if (is_suite) {
     plan = suite_named(a.target);

@@ -107,6 +107,7 @@ BenchPlan suite_named(const std::string& name) {
     if (name != s.name) continue;
     BenchPlan plan = s.plan();
     plan.settings.blocks = 9;  // a suite is run several times
+    if (plan.best_only) plan.settings.leave_behind = 1.5;
     return plan;
   }
   throw UserError(fmt::format("no suite is called '{}'", name), did_you_mean(name, suite_names()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -58,6 +59,7 @@ class Race {
     for (int b = 0; b < settings_.blocks; ++b) {
       if (b > 0 && b % every == 0) refresh();
       while (!block(out_.repeated >= settings_.repeats)) ++out_.repeated;
+      if (b == 1 && settings_.leave_behind > 0) leave_slow_behind();
     }
     for (Racer& r : racers_) {
       if (r.in()) r.result.time_us = median_interval(r.result.block_us);
@@ -141,6 +143,19 @@ class Race {
     const double calls = static_cast<double>(r.calls) * settings_.slice_s / wall;
     r.calls = std::llround(std::clamp<double>(calls, 1, kMostCalls));
     r.process->stop();
+  }
+
+  void leave_slow_behind() {
+    const auto time = [](const Racer& r) { return median_interval(r.result.block_us).median; };
+    double best = std::numeric_limits<double>::infinity();
+    for (size_t i = 1; i < racers_.size(); ++i)
+      if (racers_[i].in()) best = std::min(best, time(racers_[i]));
+    for (size_t i = 1; i < racers_.size(); ++i)
+      guarded(racers_[i], [&] {
+        if (const double times = time(racers_[i]) / best; times > settings_.leave_behind)
+          throw DeviceError(
+              fmt::format("left behind: takes {:.2f} times as long as the best", times));
+      });
   }
 
   json ask_run(Racer& r, int64_t warm) {

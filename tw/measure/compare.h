@@ -45,9 +45,11 @@ struct Settings {
                            ///< cache's share means every call starts from memory; 0: few sets, warm
   int refreshes = 3;       ///< how often values and addresses change during the blocks
   int repeats = 30;        ///< how many disturbed blocks may be repeated in all
-  double timeout_s = 60;   ///< for one answer of a worker
-  std::string worker;      ///< program that calls serve_worker(); "": this program
-  uint64_t seed = 0;       ///< 0: from the system, as it must be for a judge
+  double leave_behind = 0;  ///< after two blocks, contestants but the first leave when they take so
+                            ///< many times as long as the best of them; 0: all stay to the end
+  double timeout_s = 60;    ///< for one answer of a worker
+  std::string worker;       ///< program that calls serve_worker(); "": this program
+  uint64_t seed = 0;        ///< 0: from the system, as it must be for a judge
 };
 
 struct Measured {

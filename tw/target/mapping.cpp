@@ -10,6 +10,7 @@
 namespace tw {
 
 static constexpr std::array kKnobs = {
+    Knob{"ip", 0, 1 << 20, "most KB of operands of a contraction that are read in place"},
     Knob{"kc", 8, 1 << 16, "elements of k in one packed block of a contraction"},
     Knob{"mc", 1, 1 << 16, "rows in one packed block of a contraction"},
     Knob{"mr", 1, 32, "rows of the register tile"},

@@ -36,7 +36,7 @@ ContractShape choose_contract_shape(const CpuMachine& machine, const Mapping& ma
   const int64_t height = machine.l2 / 8 / (s.depth_block * size);
   s.row_block = round_up(mapping.get("mc", std::max<int64_t>(height, s.rows)), s.rows);
   s.col_block = round_up(mapping.get("nc", 2048), s.cols());
-  s.in_place_bytes = machine.l2 / 4;
+  s.in_place_bytes = mapping.get("ip", machine.l2 / 4 >> 10) << 10;
   return s;
 }
 
