@@ -159,6 +159,45 @@ TEST_P(Contract, TilesOfAnyExtent) {
   }
 }
 
+TEST_P(Contract, TilesOfOneRegisterTile) {
+  for (const int64_t extent : {16, 32}) {  // the loops over panels run once
+    for (const Layout l : {Layout::columns, Layout::apart}) {
+      const Problem p{.a = l, .b = l, .bm = extent, .bn = extent, .bk = extent};
+      EXPECT_LE(worst(p, GetParam()), 1) << extent << " layout " << static_cast<int>(l);
+    }
+  }
+}
+
+/// Lanes of one vector lie on both sides of a mask.
+TEST_P(Contract, OperandsWithMasks) {
+  constexpr int64_t m = 40, n = 75, k = 50;
+  const std::string text =
+      "program masked\ndim M\ndim N\ndim K\nin A: f32[M, K]\nin B: f32[K, N]\n"
+      "out C: f32[M, N]\ngrid (cdiv(M, 64), cdiv(N, 96))\n\n"
+      "%0 = load A{pid0*64, 0} : f32[64,50]\n%1 = load B{0, pid1*96} : f32[50,96]\n"
+      "%2 = iota axis 1 : i64[1,96]\n%3 = index N - 20 - pid1*96 : i64[1,1]\n"
+      "%4 = lt %2, %3 : b1[1,96]\n%5 = full 0 : f32[1,1]\n%6 = where %4, %1, %5 : f32[50,96]\n"
+      "%7 = iota axis 0 : i64[64,1]\n%8 = index M - 9 - pid0*64 : i64[1,1]\n"
+      "%9 = lt %7, %8 : b1[64,1]\n%10 = where %9, %0, %5 : f32[64,50]\n"
+      "%11 = full 0 : f32[64,96]\n%12 = dot ieee %10, %6, %11 : f32[64,96]\n"
+      "store %12 to C{pid0*64, pid1*96}\n";
+  for (const Layout l : {Layout::rows, Layout::columns, Layout::apart}) {
+    Guarded a = matrix(f32, m, k, l), b = matrix(f32, k, n, l), c = matrix(f32, m, n, l);
+    const auto small = [](int64_t i) { return static_cast<double>(i * 7 % 5 - 2); };
+    a.fill(small);
+    b.fill(small);
+    run_text(text, {a, b, c}, GetParam());
+    const std::vector<double> as = numbers(a), bs = numbers(b), got = numbers(c);
+    for (int64_t e = 0; e < m * n; ++e) {
+      const int64_t i = e / n, j = e % n;
+      double want = 0;
+      for (int64_t t = 0; t < k; ++t) want += as[i * k + t] * bs[t * n + j];
+      if (i >= m - 9 || j >= n - 20) want = 0;
+      ASSERT_EQ(got[e], want) << i << ", " << j << " layout " << static_cast<int>(l);
+    }
+  }
+}
+
 TEST(Contract, TextNamesItsBlocks) {
   Guarded a = matrix(f32, 64, 64, Layout::rows);
   const std::string text = text_for(program({}), {a, a, a}, "avx512");

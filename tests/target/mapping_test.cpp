@@ -34,7 +34,7 @@ TEST(Mapping, EveryKnobTakesItsWholeRange) {
 TEST(Mapping, WrongTextIsNamed) {
   TW_EXPECT_ERROR(UserError, "scheme 'gpu9'; known schemes: cpu1", [] { parse_mapping("gpu9"); });
   TW_EXPECT_ERROR(UserError, "scheme ''", [] { parse_mapping(""); });
-  TW_EXPECT_ERROR(UserError, "unknown key 'xc'; known keys: kc, mc",
+  TW_EXPECT_ERROR(UserError, "unknown key 'xc'; known keys: ip, kc, mc",
                   [] { parse_mapping("cpu1 xc=3"); });
   TW_EXPECT_ERROR(UserError, "kc='3x'", [] { parse_mapping("cpu1 kc=3x"); });
   TW_EXPECT_ERROR(UserError, "kc=''", [] { parse_mapping("cpu1 kc"); });

@@ -50,7 +50,8 @@ struct ContractLoops {
   Expr rows, cols, depth;
 };
 
-/// Says of a counter that counter + length <= extent.
+/// Says of a counter that counter + length <= extent. A counter of lanes stands for each of them: a
+/// fact about the first lane alone would turn masks and the step from lane to lane into constants.
 void bound_counter(Context& c, Symbol counter, const Expr& extent, int64_t length);
 
 /// Packs panels of B from column `first` up to col_end, for k in [k0, k0 + kc): [panel][k][cols].

@@ -86,7 +86,7 @@ class Packer {
   void along_k() {
     use_transpose(c_.prelude, s_.type, s_.lanes);
     bound_counter(c_, panel_, extent_, width_);
-    bound_counter(c_, loops_.k, loops_.depth, s_.lanes);
+    bound_counter(c_, loops_.k, loops_.depth, 1);
     Expression fast = body(1, s_.lanes, [&](Expression& e) { transposed(e); });
     out_.append(fast.body(0));
     open_panel("");
@@ -128,7 +128,7 @@ class Packer {
   }
 
   Expression rows_of_vectors(int vectors) {
-    bound_counter(c_, panel_, extent_, static_cast<int64_t>(vectors) * s_.lanes);
+    bound_counter(c_, panel_, extent_, static_cast<int64_t>(vectors - 1) * s_.lanes + 1);
     bound_counter(c_, loops_.k, loops_.depth, 1);
     const std::string memory = c_.prelude.unaligned(s_.type, s_.lanes);
     return body(0, s_.lanes, [&](Expression& e) {
