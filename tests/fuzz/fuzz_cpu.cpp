@@ -49,7 +49,7 @@ void report(const Options& o, uint64_t seed, const Verdict& v) {
   fmt::print("reduced: {}\n{}\n", again.fault, describe(small));
   if (o.print_text) {
     const Arguments a = arguments(small);
-    fmt::print("{}\n", kernel_of(small).source(a.inputs, a.outputs));
+    fmt::print("{}\n", kernel_of(small).source(a.inputs, a.outputs, small.dims));
   }
   std::fflush(stdout);
 }

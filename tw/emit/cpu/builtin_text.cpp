@@ -7,6 +7,7 @@ namespace {
 
 // Functions for which vector extensions have no text of one instruction. Every one has a portable
 // form in the other tables; `types` lists what it serves, of `lanes` lanes.
+constexpr int kWhole = 0;  // lanes of one register or more, from 16 bytes on
 struct Builtin {
   const char* isa;
   const char* name;
@@ -20,6 +21,20 @@ const char* const kMaskBits = R"(  const u32 upto = (1u << min(max(last, 0), $L)
 )";
 
 const Builtin kBuiltins[] = {
+    // Of `mask ? greater(a, b) : b` on short integers g++ 12 makes one instruction, and ends with an
+    // internal error when the wrong operand lies in memory: the result stays apart.
+    {"avx512",
+     "greater",
+     {i8, u8, i16, u16},
+     kWhole,
+     "TW_INLINE $V tw_greater($V a, $V b) {\n  $V r = a > b ? a : b;\n  asm(\"\" : \"+v\"(r));\n"
+     "  return r;\n}"},
+    {"avx512",
+     "lesser",
+     {i8, u8, i16, u16},
+     kWhole,
+     "TW_INLINE $V tw_lesser($V a, $V b) {\n  $V r = a < b ? a : b;\n  asm(\"\" : \"+v\"(r));\n"
+     "  return r;\n}"},
     {"avx512",
      "exp_scaled",
      {f32},
@@ -92,7 +107,8 @@ const Builtin kBuiltins[] = {
 
 std::string builtin_text(const std::string& isa, const std::string& name, DType t, int lanes) {
   for (const Builtin& b : kBuiltins) {
-    if (isa != b.isa || name != b.name || lanes != b.lanes) continue;
+    const bool fits = b.lanes == kWhole ? lanes * bytes(t) >= 16 : lanes == b.lanes;
+    if (isa != b.isa || name != b.name || !fits) continue;
     for (const DType served : b.types) {
       if (served != t) continue;
       std::string text = b.text;
