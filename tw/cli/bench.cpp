@@ -50,6 +50,7 @@ BenchPlan plan_of(const Arguments& a) {
     }
   }
   if (!a.peers.empty()) plan.peers = a.peers;
+  if (!a.mapping.empty()) plan.mapping = parse_mapping(a.mapping);
   return plan;
 }
 

@@ -9,7 +9,7 @@ const std::vector<Verb>& verbs() {
        .sentence = "time a kernel against other libraries and the machine's limit",
        .target = "a kernel, or a suite: gemm-bf16 gemm-gelu layernorm rmsnorm rows-in-cache sgemm "
                  "sgemm-layouts softmax; none: all kernels",
-       .flags = {shape, dtype, option, threads, peer, json},
+       .flags = {shape, dtype, option, threads, mapping, peer, json},
        .examples = "  tilewright bench gemm --shape m=1024,n=1024,k=1024 --threads 1\n"
                    "  tilewright bench softmax --json=rows.json\n",
        .run = run_bench},
@@ -23,7 +23,7 @@ const std::vector<Verb>& verbs() {
       {.name = "check",
        .sentence = "test a kernel against its float64 reference",
        .target = "a kernel; none: all",
-       .flags = {device, shape, dtype, option, threads, seeds, json},
+       .flags = {device, shape, dtype, option, threads, mapping, seeds, json},
        .examples = "  tilewright check softmax\n"
                    "  tilewright check gemm --shape m=17,n=33,k=5 --seeds 20\n",
        .run = run_check},
