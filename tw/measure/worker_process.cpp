@@ -1,5 +1,6 @@
 #include "tw/measure/impl/worker_process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "tw/base/error.h"
+#include "tw/runtime/device.h"
 
 extern char** environ;
 
@@ -62,6 +64,13 @@ cpu_set_t choose_cpus(int threads) {
   return chosen;
 }
 
+/// OpenBLAS gives a model that it does not know the kernels of its oldest: it is told a core with
+/// the instruction set of this machine, whose kernels for f32 are those of all later ones.
+std::string openblas_core() {
+  const std::string& isa = Device::open("cpu:0").cpu().isa;
+  return isa == "avx512" ? "SkylakeX" : isa == "avx2" ? "Haswell" : "";
+}
+
 std::vector<std::string> environment_for(int threads) {
   std::vector<std::string> out;
   const std::string counts[] = {"OMP_NUM_THREADS=", "OPENBLAS_NUM_THREADS=", "BLIS_NUM_THREADS="};
@@ -72,6 +81,9 @@ std::vector<std::string> environment_for(int threads) {
     if (!replaced) out.push_back(entry);
   }
   for (const std::string& name : counts) out.push_back(name + std::to_string(threads));
+  const std::string core = "OPENBLAS_CORETYPE=";
+  const bool said = std::ranges::any_of(out, [&](auto& entry) { return entry.starts_with(core); });
+  if (!said && !openblas_core().empty()) out.push_back(core + openblas_core());
   return out;
 }
 
