@@ -21,8 +21,8 @@ const char* const kMaskBits = R"(  const u32 upto = (1u << min(max(last, 0), $L)
 )";
 
 const Builtin kBuiltins[] = {
-    // Of `mask ? greater(a, b) : b` on short integers g++ 12 makes one instruction, and ends with an
-    // internal error when the wrong operand lies in memory: the result stays apart.
+    // Of `mask ? greater(a, b) : b` on short integers g++ 12 makes one instruction, and ends with
+    // an internal error when the wrong operand lies in memory: the result stays apart.
     {"avx512",
      "greater",
      {i8, u8, i16, u16},
