@@ -31,6 +31,13 @@ TEST(Bound, FollowsTheFormula) {
   EXPECT_EQ(bound({.family = Family::reduction, .out = i32, .accumulate = i32}, 1.0, 10.0), 0);
 }
 
+TEST(Bound, SubnormalProductsRoundToo) {
+  const Accuracy sums{.family = Family::reduction, .terms = 4};
+  const Accuracy products{.family = Family::gemm, .terms = 4};
+  EXPECT_EQ(bound(sums, 0, 0), 0x1p-149);
+  EXPECT_EQ(bound(products, 0, 0), 0x1p-149 + 16 * 0x1p-150);
+}
+
 TEST(Bound, KindsOfValueMustAgree) {
   EXPECT_EQ(error_ratio(f32, 1.5, 1.0, 0.25), 2);
   EXPECT_EQ(error_ratio(f32, kNan, kNan, 0), 0);

@@ -282,6 +282,25 @@ TEST(Launch, InputsMayOverlapEachOther) {
   EXPECT_NO_THROW(Call(signature, in, out, {}));
 }
 
+TEST(Launch, GridsThatCannotBeCountedAreRefused) {
+  LaunchSpec s;
+  s.dims = {{"N", 1}};
+  const Expr n = Expr::symbol(SymbolKind::dim, 0);
+  s.args = {{"z", f32, 1, true, false, {8}}};
+  s.grid = {n, n, 3};
+  Signature signature("large", s, machine());
+  Tensor z = host_tensor(f32, {8});
+  const TensorView out[] = {z};
+  const auto call = [&](int64_t extent) {
+    const DimValue dims[] = {{"N", extent}};
+    return Call(signature, {}, out, dims).empty_grid();
+  };
+  EXPECT_FALSE(call(int64_t{1} << 30));
+  EXPECT_TRUE(call(0));
+  TW_EXPECT_ERROR(UserError, "a grid of 4294967296 x 4294967296 x 3 instances",
+                  [&] { call(int64_t{1} << 32); });
+}
+
 /// Whether two views share an element, by looking at every one.
 static bool share(const TensorView& a, const TensorView& b) {
   auto offsets = [](const TensorView& t) {

@@ -24,6 +24,8 @@ double family_ulps(Family f) {
   return 0;
 }
 
+bool adds_products(Family f) { return f == Family::gemm || f == Family::norm; }
+
 /// Where rounding to nearest leaves the finite values of t.
 double overflow_threshold(DType t) { return largest(t) + ulp(t, largest(t)) / 2; }
 
@@ -48,7 +50,9 @@ double bound(const Accuracy& a, double reference, double sum_abs) {
   const double u = unit_roundoff(a.accumulate);
   const double k = static_cast<double>(std::max<int64_t>(a.terms, 1));
   const double functions = family_ulps(a.family) + a.function_ulps;
-  return ulp(a.out, reference) + (8 * std::sqrt(k) + 2 * functions) * u * sum_abs;
+  const double eta = adds_products(a.family) ? ulp(a.accumulate, 0) / 2 : 0;
+  return ulp(a.out, reference) + 8 * std::sqrt(k) * (u * sum_abs + eta) +
+         2 * functions * u * sum_abs;
 }
 
 double error_ratio(DType out, double got, double reference, double bound) {

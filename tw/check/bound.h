@@ -36,10 +36,12 @@ double ulp(DType t, double x);
 
 /// Largest error that a result may have whose exact value is `reference` and whose terms have
 /// magnitudes summing to `sum_abs`:
-///   ulp_out(reference) + 8 sqrt(K) u sum_abs + 2 u f sum_abs
-/// with u the unit roundoff of the accumulator and f the ulps of the functions used (the family's:
-/// exp 2 in softmax, rsqrt 2 in norm; and `function_ulps`). 0 for the exact family and for integer
-/// results. This is the only tolerance of the project (decision 10).
+///   ulp_out(reference) + 8 sqrt(K) (u sum_abs + eta) + 2 u f sum_abs
+/// with u the unit roundoff of the accumulator, eta the largest error of a product that is
+/// subnormal in it (half the least subnormal; families that add products: gemm, norm; Higham,
+/// Accuracy and Stability of Numerical Algorithms, 2.5) and f the ulps of the functions used (the
+/// family's: exp 2 in softmax, rsqrt 2 in norm; and `function_ulps`). 0 for the exact family and
+/// for integer results. This is the only tolerance of the project (decision 10).
 double bound(const Accuracy& a, double reference, double sum_abs);
 
 /// |got - reference| / bound, and infinity where the kinds of value differ: NaN against a number,

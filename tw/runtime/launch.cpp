@@ -191,6 +191,23 @@ struct CallBinder {
     }
   }
 
+  /// An overflowing count would start no instance, or a few.
+  void count_instances() {
+    bool overflows = false;
+    int64_t instances = 1;
+    for (const Expr& e : s.spec_.grid) {
+      const int64_t extent = value(e);
+      call.empty_grid_ |= extent <= 0;
+      overflows |= __builtin_mul_overflow(instances, extent, &instances);
+    }
+    if (overflows && !call.empty_grid_) fail_grid();
+  }
+  [[noreturn]] void fail_grid() const {
+    std::string extents;
+    for (const Expr& e : s.spec_.grid) extents += fmt::format(" x {}", value(e));
+    fail("a grid of {} instances: wanted fewer than 2^63", extents.substr(3));
+  }
+
   /// Fills strides, pointers and facts. An axis of extent 1 has no stride of its own: it gets the
   /// one it would have in a packed tensor, so that sizes of 1 select no other variant.
   void lay_out() {
@@ -253,7 +270,7 @@ Call::Call(const Signature& s, std::span<const TensorView> inputs,
   for (size_t i = 0; i < b.count(); ++i) b.check_memory(i);
   b.check_aliasing();
   b.lay_out();
-  for (const Expr& e : s.spec_.grid) empty_grid_ |= b.value(e) <= 0;
+  b.count_instances();
 }
 
 Specialisation Call::specialisation() const {
