@@ -60,11 +60,14 @@ int usable_cores() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+/// More than any machine has cores; starting many more takes minutes.
+constexpr int kMostThreads = 1024;
+
 int default_threads() {
   const std::string text = env(Env::omp_num_threads);
   int n = 0;
   std::from_chars(text.data(), text.data() + text.size(), n);
-  return n >= 1 ? n : usable_cores();
+  return n >= 1 ? std::min(n, kMostThreads) : usable_cores();
 }
 
 ThreadPool::ThreadPool(int threads)
