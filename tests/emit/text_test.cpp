@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/emit/run_text.h"
@@ -25,9 +26,9 @@ TEST(Text, ReadsLikeTheProgram) {
 
 TEST(Text, AStrideIsAVariableOnlyWhereItIsNotOne) {
   Guarded x(f32, {100}), y(f32, {100}), apart(f32, {100}, {2});
-  EXPECT_EQ(text_for(kScale, {x, y}, "avx2").find("x_s0"), std::string::npos);
+  EXPECT_EQ(text_for(kScale, {x, y}, "avx2").find("x__s0"), std::string::npos);
   const std::string text = text_for(kScale, {apart, y}, "avx2");
-  EXPECT_NE(text.find("const i64 x_s0 = args->strides[0];"), std::string::npos) << text;
+  EXPECT_NE(text.find("const i64 x__s0 = args->strides[0];"), std::string::npos) << text;
   EXPECT_NE(text.find("tw_gather_f32x8("), std::string::npos) << text;
 }
 
@@ -40,6 +41,58 @@ TEST(Text, EqualProgramsGiveEqualText) {
   Guarded x(f32, {100}), y(f32, {100});
   EXPECT_EQ(text_for(kScale, {x, y}, "avx512"), text_for(kScale, {x, y}, "avx512"));
   EXPECT_NE(text_for(kScale, {x, y}, "avx512"), text_for(kScale, {x, y}, "generic"));
+}
+
+/// A product with a bias, whose tensors and dims have these names.
+std::string product(const std::vector<std::string>& names) {
+  return fmt::format(R"(program gemm
+dim {0}
+dim {1}
+dim {2}
+in {3}: f32[{0}, {2}]
+in {4}: f32[{2}, {1}]
+in {5}: f32[{1}]
+out {6}: f32[{0}, {1}]
+grid (cdiv({0}, 16), cdiv({1}, 32))
+%0 = full 0 : f32[16,32]
+%5 = for i0 in 0..cdiv({2}, 8) step 1 carry (%1 = %0) : f32[16,32] {{
+  %2 = load {3}{{pid0*16, i0*8}} : f32[16,8]
+  %3 = load {4}{{i0*8, pid1*32}} : f32[8,32]
+  %4 = dot ieee %2, %3, %1 : f32[16,32]
+  yield %4
+}}
+%6 = load {5}{{pid1*32}} : f32[32]
+%7 = reshape %6 : f32[1,32]
+%8 = add %5, %7 : f32[16,32]
+store %8 to {6}{{pid0*16, pid1*32}}
+)",
+                     names[0], names[1], names[2], names[3], names[4], names[5], names[6]);
+}
+
+std::string result(const std::vector<std::string>& names, const std::string& isa) {
+  Guarded a(f32, {19, 21}), b(f32, {21, 45}), bias(f32, {45}), c(f32, {19, 45});
+  a.fill([](int64_t i) { return static_cast<double>(i % 7 - 3); });
+  b.fill([](int64_t i) { return static_cast<double>(i % 5 - 2); });
+  bias.fill([](int64_t i) { return static_cast<double>(i); });
+  run_text(product(names), {a, b, bias, c}, isa);
+  EXPECT_EQ(c.damage(), "");
+  return c.contents();
+}
+
+TEST(Text, MeansTheSameWhateverAProgramsNamesAre) {
+  const std::vector<std::vector<std::string>> all = {
+      {"m", "n", "k", "a", "b", "bias", "c"},
+      {"rows", "cols", "depth", "packed_a", "packed_b", "sums", "waiting"},
+      {"first", "last", "instance", "args", "ctx", "scratch", "task"},
+      {"int", "new", "class", "default", "f32", "i64", "f32x8"},
+      {"min", "max", "cdiv", "data", "tw_load", "TwArgs", "TW_INLINE"},
+      {"k0", "kc", "row0", "row_end", "col_block", "small", "w"},
+      {"A", "B", "C", "A", "B", "A_s0", "C"},
+      {"x", "v", "l", "p", "p_2", "v_for", "j"},
+  };
+  const std::string isa = runnable_isas().back();
+  const std::string wanted = result({"M", "N", "K", "A", "B", "bias", "C"}, isa);
+  for (const auto& names : all) EXPECT_EQ(result(names, isa), wanted) << names[0];
 }
 
 }  // namespace

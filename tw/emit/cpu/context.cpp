@@ -42,7 +42,11 @@ Context::Context(const Program& p, const Specialisation& s, const CpuMachine& m,
   record(p.body, def);
   for (const char* word : kReserved) names[word] = 1;
   for (const Dim& d : p.dims) names[d.name] = 1;
-  for (const Param& a : p.params) names[a.name] = 1;
+  for (const Param& a : p.params) {
+    names[a.name] = 1;
+    for (size_t axis = 0; axis < a.dims.size(); ++axis)
+      names[fmt::format("{}_s{}", a.name, axis)] = 1;
+  }
   for (size_t axis = 0; axis < p.grid.size(); ++axis) names[fmt::format("pid{}", axis)] = 1;
   for (int i = 0; i < p.loops; ++i) loop_names[i] = fresh(fmt::format("i{}", i));
 }

@@ -9,7 +9,7 @@
 namespace tw::cpu {
 namespace {
 
-const char* const kIndexText = R"(typedef signed char i8;
+const char* const kTypes = R"(typedef signed char i8;
 typedef unsigned char u8;
 typedef short i16;
 typedef unsigned short u16;
@@ -19,19 +19,10 @@ typedef long i64;
 typedef unsigned long u64;
 typedef float f32;
 typedef double f64;
+)";
 
-// The text ABI: what the host passes.
-struct TwHost {
-  void (*par)(const TwHost*, i64 n, void (*task)(void*, i64 lo, i64 hi, void* scratch), void* ctx);
-};
-struct TwArgs {
-  void* const* data;
-  const i64* dims;
-  const i64* strides;
-  const TwHost* host;
-};
-
-#define TW_INLINE static inline __attribute__((always_inline, unused))
+const char* const kIndexText =
+    R"(#define TW_INLINE static inline __attribute__((always_inline, unused))
 TW_INLINE i64 min(i64 a, i64 b) { return a < b ? a : b; }
 TW_INLINE i64 max(i64 a, i64 b) { return a > b ? a : b; }
 TW_INLINE i64 floordiv(i64 a, i64 b) {
@@ -187,9 +178,8 @@ std::string Prelude::instance(const std::string& function, const std::string& pa
   return fill(pattern, values);
 }
 
-std::string Prelude::text() const {
-  std::string out = kIndexText;
-  out += "\n";
+std::string Prelude::text(std::string_view abi) const {
+  std::string out = fmt::format("{}\n{}\n{}\n", kTypes, abi, kIndexText);
   for (const auto& [t, lanes] : types_) {
     out += fmt::format("typedef {} {}x{} __attribute__((vector_size({})));\n", element(t), name(t),
                        lanes, lanes * bytes(t));

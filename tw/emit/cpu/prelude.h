@@ -41,7 +41,8 @@ class Prelude {
   std::string use(const std::string& function, DType t, int lanes);
   /// Text that only one kind of kernel needs, once per key.
   void add(const std::string& key, const std::string& text);
-  std::string text() const;
+  /// All of it, with `abi` after the types of numbers.
+  std::string text(std::string_view abi) const;
   /// Whether the machine's table has stores around the caches, and whether one was asked for.
   bool has_stream() const { return machine_->isa == "avx2" || machine_->isa == "avx512"; }
   bool streamed() const { return streamed_; }
