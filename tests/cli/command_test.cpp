@@ -73,7 +73,7 @@ TEST_F(Command, BenchRefusesWhatItDoesNotKnow) {
 TEST_F(Command, HelpTeaches) {
   expect("--help", 0, "tilewright VERB --help teaches a verb");
   for (const char* verb :
-       {"bench", "cache", "check", "devices", "doctor", "kernels", "opt", "run"}) {
+       {"bench", "cache", "check", "devices", "doctor", "eject", "kernels", "opt", "run"}) {
     expect(std::string(verb) + " --help", 0, "Examples:");
   }
   setenv("TW_HELP", "1", 1);
@@ -111,6 +111,12 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
   expect("cache explode", 2, "known: list, show, why, clear");
   expect("cache show", 2, "needs a name");
   expect("cache show 00000000", 2, "no cache entry's name starts with '00000000'");
+  expect("eject softmax", 2, "--output is required");
+  expect("eject sofmax --output own.cpp", 2, "did you mean 'softmax'?");
+  expect("eject softmax --output own.txt", 2, "wanted a file that ends in .cpp");
+  expect("eject softmax --output own.cpp --isa sse", 2,
+         "known machines: avx2, avx512, neon, generic");
+  expect("eject softmax --output no/such/folder/own.cpp", 3, "cannot write 'no/such/folder/own");
   expect("opt nothing.tw", 2, "cannot read 'nothing.tw'");
   expect("opt softmax --pass polish", 2, "no pass is named 'polish'");
 }
@@ -141,6 +147,23 @@ TEST_F(Command, RunsOnFilesAndChecks) {
   expect("check row_reduce --shape m=3,n=50", 0, "right");
   expect("cache clear", 0, "cleared");
   expect("cache list", 0, "0 entries");
+}
+
+TEST_F(Command, EjectsSourceThatBuildsAlone) {
+  expect("eject softmax --dtype bf16 --output own.cpp", 0, "wrote own.cpp and own.h");
+  Ended built = call("devices >/dev/null && c++ -O2 -c own.cpp -o own.o");
+  EXPECT_EQ(built.code, 0) << built.out;
+  EXPECT_EQ(built.out, "") << "not even a warning";
+  expect("eject gemm --option epilogue=bias --isa neon --threads 4 --output arm.cpp", 0,
+         "gemm k=1024,m=1024,n=1024 f32 epilogue=bias out=same, neon");
+  expect("eject softmax --shape m=65536,n=4096 --output large.cpp", 0, "g++ -O2 -c large.cpp");
+  auto streams = [&](const char* file) {
+    std::ifstream header(folder_ + "/" + file);
+    const std::string text((std::istreambuf_iterator<char>(header)), {});
+    return text.find("around the caches") != std::string::npos;
+  };
+  EXPECT_FALSE(streams("own.h"));
+  EXPECT_TRUE(streams("large.h") || !__builtin_cpu_supports("avx2"));
 }
 
 }  // namespace tw

@@ -35,15 +35,18 @@ Specialisation facts_of(const std::vector<TensorView>& tensors) {
   return s;
 }
 
-EmittedCpu emitted(const std::string& ir, const std::vector<TensorView>& tensors,
-                   const std::string& isa) {
+Program lowered(const std::string& ir, const Specialisation& s, const CpuMachine& machine) {
   Program p = parse(ir);
   verify(p, "parse");
+  run_passes(p, cpu_passes(), {machine, {}, s}, true);
+  return p;
+}
+
+EmittedCpu emitted(const std::string& ir, const std::vector<TensorView>& tensors,
+                   const std::string& isa) {
   const Specialisation s = facts_of(tensors);
-  const Mapping mapping;
   const CpuMachine& machine = machine_named(isa);
-  run_passes(p, cpu_passes(), {machine, mapping, s}, true);
-  return emit_cpu(p, s, machine, mapping, false);
+  return emit_cpu(lowered(ir, s, machine), s, machine, {}, false);
 }
 
 /// The entry of the compiled text; equal texts are compiled once a process.
@@ -88,6 +91,13 @@ void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, vo
 std::string text_for(const std::string& ir, const std::vector<TensorView>& tensors,
                      const std::string& isa) {
   return emitted(ir, tensors, isa).text;
+}
+
+Ejected ejected_for(const std::string& ir, const std::vector<TensorView>& tensors,
+                    const std::string& isa) {
+  const Specialisation s = facts_of(tensors);
+  const CpuMachine& machine = machine_named(isa);
+  return eject_cpu(lowered(ir, s, machine), s, machine, {}, "kernel");
 }
 
 void run_text(const std::string& ir, const std::vector<TensorView>& tensors, const std::string& isa,

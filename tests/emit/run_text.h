@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "tw/emit/cpu/eject.h"
 #include "tw/ir/program.h"
 #include "tw/target/machine.h"
 #include "tw/tensor/tensor.h"
@@ -19,6 +20,10 @@ void run_text(const std::string& ir, const std::vector<TensorView>& tensors,
 /// The emitted text for such tensors.
 std::string text_for(const std::string& ir, const std::vector<TensorView>& tensors,
                      const std::string& isa);
+
+/// The files kernel.h and kernel.cpp for such tensors.
+Ejected ejected_for(const std::string& ir, const std::vector<TensorView>& tensors,
+                    const std::string& isa);
 
 /// The ISAs of the emitter's table that this machine can run.
 std::vector<std::string> runnable_isas();

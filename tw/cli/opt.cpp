@@ -43,22 +43,12 @@ static Program program_of(const Arguments& a, const CpuMachine& m) {
   return k.trace(problem_of(k, a), m, threads_of(a, m));
 }
 
-/// Facts of contiguous, aligned tensors, as the command cannot see any others.
-static Specialisation contiguous(const Program& p) {
-  Specialisation s;
-  for (const Param& param : p.params) {
-    int rank = static_cast<int>(param.dims.size());
-    s.params.push_back({.dtype = param.dtype, .rank = rank, .unit_axis = rank - 1});
-  }
-  return s;
-}
-
 int run_opt(const Arguments& a) {
   const Device device = Device::open("cpu:0");
   Program p = program_of(a, device.cpu());
   verify(p, "input");
   const Mapping mapping = a.mapping.empty() ? Mapping{} : parse_mapping(a.mapping);
-  const Specialisation specialisation = contiguous(p);
+  const Specialisation specialisation = contiguous_facts(p);
   const PassContext context{device.cpu(), mapping, specialisation};
   std::vector<Pass> passes;
   for (const std::string& name : a.passes) passes.push_back(pass_named(name));

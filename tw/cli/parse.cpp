@@ -34,6 +34,14 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
     case Flag::output:
       app.add_option("--output", a.outputs, "where a result goes: name=FILE.npy");
       return;
+    case Flag::source:
+      app.add_option("--output", a.source, "the file to write, FILE.cpp; FILE.h goes beside it")
+          ->required();
+      return;
+    case Flag::isa:
+      app.add_option("--isa", a.isa,
+                     "instructions: avx2, avx512, neon, generic; this machine's when absent");
+      return;
     case Flag::pass:
       app.add_option("--pass", a.passes, "a pass to run, in order; may be repeated");
       return;
@@ -42,7 +50,7 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
                      "a library to compare with; all that are installed when absent");
       return;
     case Flag::threads:
-      app.add_option("--threads", a.threads, "most threads; all when absent")
+      app.add_option("--threads", a.threads, "most threads; all when absent (eject: 1)")
           ->check(CLI::NonNegativeNumber);
       return;
     case Flag::seeds:

@@ -13,6 +13,8 @@ struct Arguments {
   std::string device = "cpu:0";
   std::string dtype = "f32";
   std::string mapping;
+  std::string isa;                   ///< empty: that of this machine
+  std::string source;                ///< "gemm.cpp"
   std::vector<std::string> shape;    ///< "m=64,n=32"
   std::vector<std::string> options;  ///< "op=max"
   std::vector<std::string> inputs;   ///< "A=a.npy", "A=random:7"
@@ -33,6 +35,8 @@ enum class Flag {
   option,
   input,
   output,
+  source,
+  isa,
   pass,
   peer,
   threads,

@@ -36,6 +36,16 @@ const std::vector<Verb>& verbs() {
        .sentence = "say what of this machine works and what is missing",
        .examples = "  tilewright doctor\n",
        .run = run_doctor},
+      {.name = "eject",
+       .sentence = "write a kernel as C++ source of your own, which builds without tilewright",
+       .target = "a kernel",
+       .target_needed = true,
+       .flags = {source, shape, dtype, option, isa, threads, mapping},
+       .examples =
+           "  tilewright eject softmax --output softmax.cpp\n"
+           "  tilewright eject gemm --option epilogue=bias --isa avx2 --output gemm.cpp\n"
+           "The function takes any extents; --shape and --threads say for which it is made.\n",
+       .run = run_eject},
       {.name = "kernels",
        .sentence = "list the kernels of the library, or describe one",
        .target = "a kernel",

@@ -10,6 +10,7 @@ int run_cache(const Arguments& a);
 int run_check(const Arguments& a);
 int run_devices(const Arguments& a);
 int run_doctor(const Arguments& a);
+int run_eject(const Arguments& a);
 int run_kernels(const Arguments& a);
 int run_opt(const Arguments& a);
 int run_run(const Arguments& a);

@@ -2,14 +2,17 @@
 
 #include <atomic>
 #include <exception>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fstream>
 #include <mutex>
 #include <optional>
 #include <thread>
 
 #include "tw/base/env.h"
 #include "tw/base/error.h"
+#include "tw/emit/cpu/eject.h"
 #include "tw/emit/cpu/emit_cpu.h"
 #include "tw/ir/print.h"
 #include "tw/jit/cache.h"
@@ -52,7 +55,7 @@ struct Kernel::State {
   const std::string text;  // of the program, as in keys
   Variants variants;
 
-  EmittedCpu emit(const Specialisation& s, const Story* story = nullptr) const {
+  Program lower(const Specialisation& s, const Story* story = nullptr) const {
     const PassContext context{device.cpu(), options.mapping, s};
     Program lowered = program;
     if (story) story->add("00_canonical.tw", print(lowered, {.lines = true}));
@@ -63,7 +66,18 @@ struct Kernel::State {
         story->add(fmt::format("{:02}_{}.tw", ++step, pass.name), print(lowered, {.lines = true}));
       }
     }
-    return emit_cpu(lowered, s, device.cpu(), options.mapping, options.debug_info);
+    return lowered;
+  }
+
+  EmittedCpu emit(const Specialisation& s, const Story* story = nullptr) const {
+    return emit_cpu(lower(s, story), s, device.cpu(), options.mapping, options.debug_info);
+  }
+
+  /// Without the facts of addresses and sizes, so that the text serves all.
+  Ejected eject(Specialisation s, const std::string& stem) const {
+    s.fits32 = false;
+    for (ParamFacts& facts : s.params) facts.aligned = false;
+    return eject_cpu(lower(s), s, device.cpu(), options.mapping, stem);
   }
 
   /// All that decides what the variant becomes, as lines of text.
@@ -172,6 +186,37 @@ std::string Kernel::explain_miss(const std::vector<TensorView>& inputs,
 }
 
 std::string Kernel::mapping() const { return to_string(state().options.mapping); }
+
+static void write_source(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    throw EnvError(fmt::format("eject: cannot write '{}'", path.string()),
+                   "name a file in a folder that exists");
+}
+
+void Kernel::eject(const std::string& path, const Specialisation& s) const {
+  std::filesystem::path file(path);
+  if (file.extension() != ".cpp")
+    throw UserError(fmt::format("eject: '{}' is no name of C++ source", path),
+                    "wanted a file that ends in .cpp");
+  const Ejected e = state().eject(s, file.stem());
+  write_source(file, e.source);
+  write_source(file.replace_extension(".h"), e.header);
+}
+
+void Kernel::eject(const std::string& path, bool streaming) const {
+  Specialisation s = contiguous_facts(program());
+  s.streaming = streaming;
+  eject(path, s);
+}
+
+void Kernel::eject(const std::string& path, const std::vector<TensorView>& inputs,
+                   const std::vector<TensorView>& outputs,
+                   const std::vector<DimValue>& dims) const {
+  eject(path, Call(state().signature, inputs, outputs, dims).specialisation());
+}
 
 void prepare_all(const std::vector<Preparation>& all) {
   std::atomic<size_t> next{0};

@@ -52,10 +52,21 @@ class Kernel {
                            const std::vector<DimValue>& dims = {}) const;
   std::string mapping() const;
 
+  /// Makes the kernel source that its owner builds without us: writes `path`, which ends in .cpp,
+  /// and the header beside it, whose comment says how to call the function and what it relies on.
+  /// It serves tensors of any size and address that are contiguous, or that lie as these do: with
+  /// stride 1 and stride 0 along the same axes. `streaming`: for outputs that are larger than a
+  /// core's share of the last cache. The same compiler gives the same bits as calls of the kernel.
+  /// UserError for another path, EnvError when a file cannot be written.
+  void eject(const std::string& path, bool streaming = false) const;
+  void eject(const std::string& path, const std::vector<TensorView>& inputs,
+             const std::vector<TensorView>& outputs, const std::vector<DimValue>& dims = {}) const;
+
  private:
   friend Kernel compile(Program p, const Device& d, CompileOptions o);
   struct State;
   State& state() const;
+  void eject(const std::string& path, const Specialisation& s) const;
   std::shared_ptr<State> state_;
 };
 

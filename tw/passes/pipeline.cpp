@@ -49,6 +49,15 @@ bool wants_dump(const std::string& wish, const std::string& pass, const std::str
 
 }  // namespace
 
+Specialisation contiguous_facts(const Program& p) {
+  Specialisation s;
+  for (const Param& a : p.params) {
+    const int rank = static_cast<int>(a.dims.size());
+    s.params.push_back({.dtype = a.dtype, .rank = rank, .unit_axis = rank - 1});
+  }
+  return s;
+}
+
 std::span<const Pass> cpu_passes() { return kCpu; }
 
 const Pass& pass_named(const std::string& name) {

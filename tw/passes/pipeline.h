@@ -23,6 +23,9 @@ struct Pass {
   void (*run)(Program& p, const PassContext& context);
 };
 
+/// The facts of contiguous tensors, of any address and size.
+Specialisation contiguous_facts(const Program& p);
+
 /// The list that lowers canonical ir for a CPU; pipeline.cpp says why the order is what it is.
 std::span<const Pass> cpu_passes();
 /// The pass of that name in any list; throws UserError naming the known ones.

@@ -16,6 +16,10 @@ static int64_t stream_from(const CpuMachine& m) {
   return std::min(m.l3 / std::max(m.cores, 1), int64_t{32} << 20);
 }
 
+bool streams(int64_t written_bytes, const CpuMachine& machine) {
+  return written_bytes >= stream_from(machine);
+}
+
 Signature::Signature(std::string program, LaunchSpec spec, const CpuMachine& machine)
     : program_(std::move(program)), spec_(std::move(spec)), stream_from_(stream_from(machine)) {
   for (const LaunchSpec::Arg& a : spec_.args) {

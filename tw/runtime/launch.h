@@ -70,4 +70,7 @@ class Signature {
   int64_t stream_from_;  ///< written bytes from which stores go around the caches
 };
 
+/// Whether outputs of so many bytes together are stored around the caches.
+bool streams(int64_t written_bytes, const CpuMachine& machine);
+
 }  // namespace tw

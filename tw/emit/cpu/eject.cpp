@@ -1,0 +1,388 @@
+#include "tw/emit/cpu/eject.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <set>
+#include <sstream>
+
+#include "tw/base/error.h"
+#include "tw/emit/cpu/task.h"
+
+namespace tw {
+namespace {
+
+using cpu::Writer;
+
+const char* const kAbi = R"(// The arguments of a call.
+struct TwArgs {
+  void* const* data;
+  const i64* dims;
+  const i64* strides;
+};
+)";
+
+const char* const kCodes =
+    R"(/// NAME_dims and NAME_strides are extents, of any size, and strides in elements. Axes of which
+/// nothing is said may have any stride, a negative one too; so may an axis of one element. An
+/// address is any multiple of the size of an element. An output overlaps nothing, neither itself
+/// nor an input nor another output. Elements that C++ has no type for (f16, bf16, e4m3, e5m2) are
+/// their bits; b1 is 0 or 1.
+///
+/// Returns 0, or why not:
+///   1  extents disagree, are negative or break a promise      (nothing was done)
+///   2  a stride is not as above                               (nothing was done)
+///   3  there is no memory for scratch                         (outputs are written in part)
+///   4  this processor lacks instructions that are used here   (nothing was done)
+///)";
+
+const char* const kPar =
+    R"(/// Calls fn(ctx, first, last) for ranges that cover [0, n) once, on any threads, and returns when
+/// all are done. `pool` is what the caller gave.
+typedef void (*TwPar)(void* pool, int64_t n, void (*fn)(void* ctx, int64_t first, int64_t last),
+                      void* ctx);
+)";
+
+const char* const kRun = R"(// What the ranges of a call share.
+struct Call {
+  TwArgs args;
+  int code;
+};
+
+static void run(void* ctx, i64 first, i64 last) {
+  Call* const call = (Call*)ctx;
+  void* const scratch = aligned_alloc(64, $bytes);
+  if (!scratch) {
+    __atomic_store_n(&call->code, 3, __ATOMIC_RELAXED);
+    return;
+  }
+  task(&call->args, first, last, scratch);
+  free(scratch);
+}
+)";
+
+const char* const kRunWithoutScratch = R"(// What the ranges of a call share.
+struct Call {
+  TwArgs args;
+  int code;
+};
+
+static void run(void* ctx, i64 first, i64 last) { task(&((Call*)ctx)->args, first, last, nullptr); }
+)";
+
+// ---- the instruction set
+
+/// What a build needs beyond a plain compiler, and what the processor must have.
+struct Isa {
+  const char* name;
+  const char* macro;                  ///< defined where the text compiles; nullptr: everywhere
+  std::vector<const char*> features;  ///< beyond the usual ones; a pragma selects them
+};
+
+const Isa kIsas[] = {
+    {"avx2", "__x86_64__", {"avx2", "fma", "bmi", "bmi2"}},
+    {"avx512",
+     "__x86_64__",
+     {"avx2", "fma", "bmi", "bmi2", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}},
+    {"neon", "__aarch64__", {}},
+    {"generic", nullptr, {}},
+};
+
+const Isa& isa_of(const CpuMachine& m) {
+  const Isa* found = std::ranges::find(kIsas, m.isa, &Isa::name);
+  if (found == std::end(kIsas)) throw InternalError("eject does not know the isa " + m.isa);
+  return *found;
+}
+
+/// From here on the text has its instructions and its contraction of a * b + c, whatever flags the
+/// compiler was given.
+void open_target(const Isa& isa, const CpuMachine& machine, Writer& out) {
+  if (isa.macro) {
+    out.line(fmt::format("#if !defined({})\n#error \"this kernel was ejected for {}\"\n#endif",
+                         isa.macro, isa.name));
+  }
+  out.line(R"(#if defined(__FAST_MATH__)
+#error "this kernel keeps NaN, infinities and signed zeros: build it without -ffast-math"
+#endif
+#if defined(__clang__)
+#pragma clang fp contract(fast))");
+  const std::string target = fmt::format("target(\"arch={}\")", machine.march);
+  if (!isa.features.empty()) {
+    out.line(fmt::format("#pragma clang attribute push(__attribute__(({})), apply_to = function)",
+                         target));
+  }
+  out.line("#else\n#pragma GCC push_options");
+  if (!isa.features.empty()) out.line("#pragma GCC " + target);
+  out.line(R"(#pragma GCC optimize("O2", "fp-contract=fast", "no-trapping-math")
+#endif
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+)");
+}
+
+void close_target(const Isa& isa, Writer& out) {
+  out.line("#pragma GCC diagnostic pop");
+  if (isa.features.empty()) {
+    out.line("#if !defined(__clang__)");
+  } else {
+    out.line("#if defined(__clang__)\n#pragma clang attribute pop\n#else");
+  }
+  out.line("#pragma GCC pop_options\n#endif\n");
+}
+
+// ---- the function
+
+/// Words of C++, and those that the function uses: no parameter is called so.
+const char* const kTaken =
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
+    "char8_t class compl concept const const_cast consteval constexpr constinit continue co_await "
+    "co_return co_yield decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if inline int long main mutable namespace new noexcept not "
+    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
+    "return short signed sizeof static static_assert static_cast struct switch template this "
+    "thread_local throw true try typedef typeid typename union unsigned using virtual void "
+    "volatile wchar_t while xor xor_eq "
+    "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t TwPar par pool launch data "
+    "dims strides";
+
+/// The names of the program as the function has them, with a '_' where C++ has other plans.
+struct Names {
+  explicit Names(const Program& p) {
+    std::istringstream words(kTaken);
+    for (std::string word; words >> word;) taken.insert(word);
+    function = p.name;
+    while (taken.contains(function)) function += '_';
+    for (const Param& a : p.params) tensors.push_back(take(a.name));
+    for (const std::string& t : tensors) dims.push_back(take(t + "_dims"));
+    for (const std::string& t : tensors) strides.push_back(take(t + "_strides"));
+    for (size_t d = 0; d < p.dims.size(); ++d) values.push_back(value_of(p, static_cast<int>(d)));
+  }
+
+  std::string take(std::string name) {
+    while (!taken.insert(name).second) name += '_';
+    return name;
+  }
+
+  /// The first extent that is the dim, or else a parameter of its own.
+  std::string value_of(const Program& p, int dim) {
+    for (size_t k = 0; k < p.params.size(); ++k) {
+      for (size_t axis = 0; axis < p.params[k].dims.size(); ++axis) {
+        const Expr& e = p.params[k].dims[axis];
+        if (!e.is_constant() && e.symbol().id == dim) return fmt::format("{}[{}]", dims[k], axis);
+      }
+    }
+    given.push_back(take(p.dims[dim].name));
+    return given.back();
+  }
+
+  std::string function;
+  std::vector<std::string> tensors, dims, strides;
+  std::vector<std::string> values;  ///< of every dim
+  std::vector<std::string> given;   ///< dims that no tensor determines
+  std::set<std::string> taken;
+};
+
+std::string element_type(DType t) {
+  if (t == f32) return "float";
+  if (t == f64) return "double";
+  return fmt::format("{}int{}_t", is_signed_int(t) ? "" : "u", 8 * bytes(t));
+}
+
+std::string signature(const Program& p, const Names& names, bool declaration) {
+  const std::string head = fmt::format("int {}(", names.function);
+  std::vector<std::string> parts;
+  for (size_t k = 0; k < p.params.size(); ++k) {
+    const Param& a = p.params[k];
+    const size_t rank = a.dims.size();
+    parts.push_back(fmt::format("{}{}* {}", a.kind == ParamKind::in ? "const " : "",
+                                element_type(a.dtype), names.tensors[k]));
+    if (rank == 0) continue;
+    parts.back() += fmt::format(", const int64_t (&{})[{}], const int64_t (&{})[{}]", names.dims[k],
+                                rank, names.strides[k], rank);
+  }
+  for (const std::string& dim : names.given) parts.push_back("int64_t " + dim);
+  parts.push_back(declaration ? "TwPar par = nullptr, void* pool = nullptr"
+                              : "TwPar par, void* pool");
+  return fmt::format("{}{})", head,
+                     fmt::join(parts, fmt::format(",\n{}", std::string(head.size(), ' '))));
+}
+
+void refuse(const std::string& fault, int code, Writer& out) {
+  out.line(fmt::format("if ({}) return {};", fault, code));
+}
+
+void check_extents(const Program& p, const Names& names, Writer& out) {
+  for (size_t d = 0; d < p.dims.size(); ++d) {
+    const std::string& value = names.values[d];
+    refuse(value + " < 0", 1, out);
+    if (p.dims[d].multiple_of > 1) {
+      refuse(fmt::format("{} % {} != 0", value, p.dims[d].multiple_of), 1, out);
+    }
+  }
+  for (size_t k = 0; k < p.params.size(); ++k) {
+    for (size_t axis = 0; axis < p.params[k].dims.size(); ++axis) {
+      const Expr& e = p.params[k].dims[axis];
+      const std::string got = fmt::format("{}[{}]", names.dims[k], axis);
+      const std::string want =
+          e.is_constant() ? std::to_string(e.constant()) : names.values[e.symbol().id];
+      if (got != want) refuse(fmt::format("{} != {}", got, want), 1, out);
+    }
+  }
+}
+
+void check_strides(const Specialisation& s, const Names& names, Writer& out) {
+  for (size_t k = 0; k < s.params.size(); ++k) {
+    const ParamFacts& facts = s.params[k];
+    for (int axis = 0; axis < facts.rank; ++axis) {
+      const bool unit = axis == facts.unit_axis;
+      if (!unit && !(facts.zero_stride >> axis & 1)) continue;
+      refuse(fmt::format("{0}[{2}] > 1 && {1}[{2}] != {3}", names.dims[k], names.strides[k], axis,
+                         unit ? 1 : 0),
+             2, out);
+    }
+  }
+}
+
+void declare_array(const std::string& type, const std::string& name,
+                   const std::vector<std::string>& items, Writer& out) {
+  if (items.empty()) {
+    out.line(fmt::format("{}* const {} = nullptr;", type, name));
+    return;
+  }
+  const std::string head = fmt::format("{} {}[] = {{", type, name);
+  const std::string between = ",\n" + std::string(head.size(), ' ');
+  out.line(fmt::format("{}{}}};", head, fmt::join(items, between)));
+}
+
+void emit_function(const Program& p, const Specialisation& s, const Isa& isa, const Names& names,
+                   Writer& out) {
+  out.open(signature(p, names, false) + " {");
+  for (const char* f : isa.features) {
+    refuse(fmt::format("!__builtin_cpu_supports(\"{}\")", f), 4, out);
+  }
+  check_extents(p, names, out);
+  check_strides(s, names, out);
+  std::vector<std::string> data, strides;
+  for (size_t k = 0; k < p.params.size(); ++k) {
+    data.push_back((p.params[k].kind == ParamKind::in ? "(void*)" : "") + names.tensors[k]);
+    std::vector<std::string> own;
+    for (size_t axis = 0; axis < p.params[k].dims.size(); ++axis) {
+      own.push_back(fmt::format("{}[{}]", names.strides[k], axis));
+    }
+    if (!own.empty()) strides.push_back(fmt::format("{}", fmt::join(own, ", ")));
+  }
+  declare_array("void* const", "data", data, out);
+  declare_array("const int64_t", "dims", names.values, out);
+  declare_array("const int64_t", "strides", strides, out);
+  out.line("return launch({data, dims, strides}, par, pool);");
+  out.close();
+}
+
+/// The instances of a call, each range with scratch of its own.
+void emit_launch(const Program& safe, int64_t scratch, Writer& out) {
+  out.line(scratch > 0 ? kRun : kRunWithoutScratch, {{"bytes", std::to_string(scratch)}});
+  out.open("static int launch(const TwArgs& args, TwPar par, void* pool) {");
+  cpu::declare_instances(safe, "args.dims", out);
+  out.line("Call call = {args, 0};");
+  out.open("if (par && instances > 0) {");
+  out.line("par(pool, instances, run, &call);");
+  out.close("} else if (instances > 0) {");
+  out.deeper();
+  out.line("run(&call, 0, instances);");
+  out.close();
+  out.line("return call.code;");
+  out.close();
+  out.line();
+}
+
+// ---- the contract
+
+std::string dim_text(const Program& p, const Expr& e) {
+  return to_string(e, [&](Symbol s) { return symbol_name(p, s); });
+}
+
+void describe_tensor(const Program& p, const ParamFacts& facts, size_t k, const Names& names,
+                     Writer& out) {
+  const Param& a = p.params[k];
+  std::vector<std::string> extents;
+  for (const Expr& e : a.dims) extents.push_back(dim_text(p, e));
+  std::string text = fmt::format("///   {:<8} {} {}[{}]", names.tensors[k],
+                                 a.kind == ParamKind::in    ? "input"
+                                 : a.kind == ParamKind::out ? "output"
+                                                            : "input and output",
+                                 name(a.dtype), fmt::join(extents, ", "));
+  for (int axis = 0; axis < facts.rank; ++axis) {
+    if (axis == facts.unit_axis) text += fmt::format(", stride 1 along axis {}", axis);
+    if (facts.zero_stride >> axis & 1) text += fmt::format(", stride 0 along axis {}", axis);
+  }
+  out.line(text);
+}
+
+void describe_run(const Program& p, const cpu::TaskText& t, Writer& out) {
+  std::vector<std::string> grid;
+  for (const Expr& e : p.grid) grid.push_back(dim_text(p, e));
+  out.line(fmt::format(
+      "/// The work is n = {} instances; {}.",
+      grid.empty() ? "1" : fmt::format("{}", fmt::join(grid, " * ")),
+      t.scratch_bytes > 0
+          ? fmt::format("each range of them takes {} bytes from aligned_alloc", t.scratch_bytes)
+          : "they take no memory"));
+  if (t.streams) {
+    out.line("/// Stores go around the caches: it is made for outputs larger than the last one.");
+  }
+  out.line(
+      "/// Without `par` the caller's thread does them all; results are the same bits with it.");
+}
+
+std::string header_text(const Program& p, const Specialisation& s, const cpu::TaskText& t,
+                        const Names& names, const std::string& title, const std::string& stem) {
+  Writer out;
+  out.line(title);
+  out.line(fmt::format("// Build: g++ -O2 -c {0}.cpp, or clang++ -O2 -c {0}.cpp", stem));
+  out.line("#pragma once\n\n#include <stdint.h>\n");
+  out.line(kPar);
+  out.line(fmt::format("/// Computes {} of", p.name));
+  for (size_t k = 0; k < p.params.size(); ++k) describe_tensor(p, s.params[k], k, names, out);
+  for (const std::string& dim : names.given) {
+    out.line(fmt::format("///   {:<8} an integer >= 0", dim));
+  }
+  for (const Dim& d : p.dims) {
+    if (d.multiple_of > 1) {
+      out.line(fmt::format("/// {} is promised to be a multiple of {}.", d.name, d.multiple_of));
+    }
+  }
+  out.line(kCodes);
+  describe_run(p, t, out);
+  out.line(signature(p, names, true) + ";");
+  return out.text();
+}
+
+}  // namespace
+
+Ejected eject_cpu(const Program& lowered, const Specialisation& s, const CpuMachine& machine,
+                  const Mapping& mapping, const std::string& stem) {
+  const auto aligned = [](const ParamFacts& f) { return f.aligned; };
+  if (s.fits32 || std::ranges::any_of(s.params, aligned)) {
+    throw InternalError("eject: facts of addresses or sizes, which nothing would check");
+  }
+  const Isa& isa = isa_of(machine);
+  const Names names(lowered);
+  const Program safe = cpu::with_safe_names(lowered);
+  const cpu::TaskText t = cpu::emit_task(safe, s, machine, mapping, false, kAbi);
+  const std::string title = fmt::format("// {}, ejected by tilewright for {}, {}. It is yours.",
+                                        lowered.name, machine.isa, to_string(mapping));
+  Writer before, after;
+  before.line(title);
+  before.line(fmt::format("#include \"{}.h\"\n\n#include <stdlib.h>\n", stem));
+  open_target(isa, machine, before);
+  before.line("namespace {\n");
+  emit_launch(safe, t.scratch_bytes, after);
+  after.line("}  // namespace\n");
+  close_target(isa, after);
+  emit_function(lowered, s, isa, names, after);
+  return {header_text(lowered, s, t, names, title, stem),
+          before.text() + t.prelude + "\n" + t.task + "\n" + after.text()};
+}
+
+}  // namespace tw

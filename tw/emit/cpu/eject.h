@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "tw/ir/program.h"
+#include "tw/target/machine.h"
+#include "tw/target/mapping.h"
+#include "tw/target/specialisation.h"
+
+namespace tw {
+
+/// A kernel as source that builds alone, by g++ or clang++, and belongs to whoever asked for it.
+struct Ejected {
+  std::string header;  ///< of one function, named after the program; its comment is the contract
+  std::string source;  ///< includes the header as "<stem>.h", and <stdlib.h>
+};
+
+/// Source for a program lowered by cpu_passes() under `s`, whose unit and zero strides the function
+/// checks. Facts of addresses and sizes (`aligned`, `fits32`) must not be among them.
+Ejected eject_cpu(const Program& lowered, const Specialisation& s, const CpuMachine& machine,
+                  const Mapping& mapping, const std::string& stem);
+
+}  // namespace tw
