@@ -37,8 +37,8 @@ const char* const kCodes =
 ///)";
 
 const char* const kPar =
-    R"(/// Calls fn(ctx, first, last) for ranges that cover [0, n) once, on any threads, and returns when
-/// all are done. `pool` is what the caller gave.
+    R"(/// Calls fn(ctx, first, last) for ranges that cover [0, n) once, on any threads, and returns
+/// when all are done. `pool` is what the caller gave.
 typedef void (*TwPar)(void* pool, int64_t n, void (*fn)(void* ctx, int64_t first, int64_t last),
                       void* ctx);
 )";
