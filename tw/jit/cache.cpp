@@ -59,7 +59,37 @@ Cache::Cache(std::string folder) : folder_(std::move(folder)) {}
 std::string Cache::name(const std::string& key) { return hash_hex(key); }
 
 std::string Cache::source_path(const std::string& key) const {
-  return folder_.empty() ? "" : folder_ + "/" + name(key) + ".cpp";
+  if (folder_.empty()) return "";
+  const std::string path = folder_ + "/" + name(key) + ".cpp";
+  std::error_code error;
+  return fs::is_regular_file(path, error) ? path : "";
+}
+
+/// True for the names that a cache gives its files: a hash, .so or .cpp, and what mkostemp adds to
+/// files that are not whole yet.
+static bool is_cache_file(const std::string& name) {
+  constexpr size_t kHash = 32, kAdded = 7;
+  if (name.find_first_not_of("0123456789abcdef") != kHash) return false;
+  for (const char* extension : {".so", ".cpp"}) {
+    if (name.compare(kHash, std::string::npos, extension) == 0) return true;
+    const size_t end = kHash + std::strlen(extension);
+    if (name.size() == end + kAdded && name[end] == '.' && name.find(extension) == kHash)
+      return true;
+  }
+  return false;
+}
+
+/// Paths of the files of a cache in the folder, where others' may lie too. No folder holds none.
+static std::vector<std::string> cache_files(const std::string& folder, std::error_code& error) {
+  std::vector<std::string> found;
+  for (fs::directory_iterator e(folder, error), end; !error && e != end; e.increment(error)) {
+    std::error_code gone;
+    if (!is_cache_file(e->path().filename())) continue;
+    if (fs::is_directory(e->symlink_status(gone))) continue;
+    found.push_back(e->path());
+  }
+  if (error == std::errc::no_such_file_or_directory) error.clear();
+  return found;
 }
 
 void Cache::warn_once(const std::string& reason) {
@@ -114,9 +144,10 @@ static std::shared_ptr<const Module> load_module(const std::string& path,
 std::optional<Cache::Loaded> Cache::load_file(const std::string& key) {
   const std::string path = folder_ + "/" + name(key) + ".so";
   const std::optional<std::string> bytes = read_own_file(path);
-  if (!bytes) return std::nullopt;
+  struct stat s;
+  if (!bytes && (lstat(path.c_str(), &s) != 0 || S_ISREG(s.st_mode))) return std::nullopt;
   const char* fault = "is damaged";
-  if (std::optional<CacheFile> file = unpack(*bytes)) {
+  if (std::optional<CacheFile> file = unpack(bytes.value_or(""))) {
     fault = "is of another key";
     if (file->key == key) {
       try {
@@ -149,8 +180,10 @@ Cache::Loaded Cache::store(const std::string& key, const std::string& metadata,
   const std::string base = folder_ + "/" + name(key);
   if (writable() && publish(base + ".so", pack({object, key, metadata}))) {
     publish(base + ".cpp", source);
+    // What lay there already stays, and may be no entry.
+    std::optional<Loaded> loaded = load_file(key);
     trim(most);
-    return {load_module(base + ".so", object), metadata};
+    if (loaded) return *loaded;
   }
   Loaded loaded{Module::from_bytes(object), metadata};
   keep(key, {metadata, object}, most);
@@ -181,16 +214,16 @@ bool Cache::publish(const std::string& file, const std::string& bytes) {
 std::vector<Cache::Item> Cache::items() const {
   std::vector<Item> found;
   std::error_code error;
-  for (const fs::directory_entry& e : fs::directory_iterator(folder_, error)) {
-    if (e.path().extension() != ".so") continue;
-    const std::optional<std::string> bytes = read_own_file(e.path());
+  for (const fs::path path : cache_files(folder_, error)) {
+    if (path.extension() != ".so") continue;
+    const std::optional<std::string> bytes = read_own_file(path);
     struct stat s, text;
-    if (!bytes || stat(e.path().c_str(), &s) != 0) continue;
+    if (!bytes || stat(path.c_str(), &s) != 0) continue;
     const std::optional<CacheFile> file = unpack(*bytes);
     if (!file) continue;
-    const fs::path source = fs::path(e.path()).replace_extension(".cpp");
+    const fs::path source = fs::path(path).replace_extension(".cpp");
     const int64_t extra = stat(source.c_str(), &text) == 0 ? text.st_size : 0;
-    found.push_back({e.path().stem(), file->key, s.st_size + extra, s.st_mtim.tv_sec});
+    found.push_back({path.stem(), file->key, s.st_size + extra, s.st_mtim.tv_sec});
   }
   std::sort(found.begin(), found.end(),
             [](const Item& a, const Item& b) { return a.last_used > b.last_used; });
@@ -238,14 +271,22 @@ std::string Cache::explain_miss(const std::string& key) const {
 }
 
 void Cache::clear() {
-  std::error_code error;
-  for (const fs::directory_entry& e : fs::directory_iterator(folder_, error)) {
-    const fs::path extension = e.path().extension();
-    if (extension == ".so" || extension == ".cpp") unlink(e.path().c_str());
+  {
+    std::lock_guard guard(lock_);
+    memory_.clear();
+    memory_bytes_ = 0;
   }
-  std::lock_guard guard(lock_);
-  memory_.clear();
-  memory_bytes_ = 0;
+  std::error_code error;
+  std::string kept = folder_;
+  for (const std::string& path : cache_files(folder_, error)) {
+    if (unlink(path.c_str()) == 0 || errno == ENOENT || error) continue;
+    error.assign(errno, std::generic_category());
+    kept = path;
+  }
+  if (error) {
+    throw EnvError(fmt::format("the cache cannot delete '{}': {}", kept, error.message()),
+                   "delete it as its owner, or name another folder in TW_CACHE_DIR");
+  }
 }
 
 /// Removes the least recently used entries until a tenth of the allowed size is free again, so that
@@ -258,11 +299,10 @@ void Cache::trim(int64_t most) {
   std::vector<Found> files;
   int64_t total = 0;
   std::error_code error;
-  for (const fs::directory_entry& e : fs::directory_iterator(folder_, error)) {
+  for (const std::string& path : cache_files(folder_, error)) {
     struct stat s;
-    if (stat(e.path().c_str(), &s) != 0 || !S_ISREG(s.st_mode)) continue;
-    if (e.path().filename() == kLockFile) continue;
-    files.push_back({s.st_mtim.tv_sec, s.st_size, e.path()});
+    if (lstat(path.c_str(), &s) != 0) continue;
+    files.push_back({s.st_mtim.tv_sec, s.st_size, path});
     total += s.st_size;
   }
   if (total <= most) return;

@@ -30,6 +30,7 @@ class Cache {
 
   const std::string& folder() const { return folder_; }
   static std::string name(const std::string& key);  ///< hash of the key, names its files
+  /// The text that the entry was compiled from; empty when it does not lie there.
   std::string source_path(const std::string& key) const;
 
   struct Loaded {
@@ -67,6 +68,7 @@ class Cache {
   /// Why load(key) finds nothing: how the most similar entry's key differs, line by line. Empty
   /// when the entry is there.
   std::string explain_miss(const std::string& key) const;
+  /// Deletes the cache's files and no others. Throws EnvError that names a file that stays.
   void clear();
 
  private:

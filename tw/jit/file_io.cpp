@@ -50,7 +50,7 @@ int publish_by_rename(const std::string& path, const std::string& bytes) {
 }  // namespace
 
 std::optional<std::string> read_own_file(const std::string& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat s;
   if (file < 0 || fstat(file, &s) != 0 || !S_ISREG(s.st_mode)) return std::nullopt;
   if (s.st_uid != geteuid() && s.st_uid != 0) return std::nullopt;

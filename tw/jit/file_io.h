@@ -6,6 +6,7 @@
 namespace tw {
 
 /// All bytes of a regular file that belongs to this user or the superuser; nothing otherwise.
+/// Waits for nobody: a pipe in its place is no file.
 std::optional<std::string> read_own_file(const std::string& path);
 
 /// Makes `path` a file of these bytes, whole or not at all: other processes never see a part, and a
