@@ -1,11 +1,15 @@
 #include "tw/jit/compiler.h"
 
+#include <chrono>
 #include <cstdio>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <thread>
 
 #include "tw/jit/process.h"
 
@@ -82,6 +86,114 @@ TEST(Compiler, NoRoomIsAnEnvError) {
   ScopedEnv nowhere("TMPDIR", "/nonexistent");
   TW_EXPECT_ERROR(EnvError, "TMPDIR",
                   [] { compile_shared(find_compiler(), machine(), kText, false); });
+}
+
+/// Compiles with a script in the compiler's place; "$out" is the file it should make.
+static std::string compile_with(const std::string& body, const std::string& text = kText) {
+  TempCache folder;
+  const std::string script = folder.path() + "/script";
+  std::ofstream(script) << "#!/bin/sh\n"
+                           "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+                        << body << "\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  return compile_shared({.path = script, .family = CompilerFamily::gcc, .identity = ""}, machine(),
+                        text, false);
+}
+
+TEST(Compiler, WhatItCannotHelpIsNoBugOfOurs) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"exit 0", "made no object: it said nothing"},
+      {"echo hello", "made no object: hello"},
+      {"exit 1", "failed with 1: it said nothing"},
+      {": > $out", "made no object"},
+      {"echo partial > $out; exit 1", "failed with 1"},
+      {"kill -9 $$", "was ended: signal 9"},
+      {"echo 'g++: fatal error: Killed signal terminated program cc1plus'; exit 1",
+       "Killed signal"},
+      {"echo 'g++: internal compiler error: Segmentation fault signal terminated program cc1plus'; "
+       "exit 4",
+       "failed with 4: g++: internal compiler error"},
+      {"echo 'cc1plus: out of memory allocating 65536 bytes'; exit 1", "out of memory"},
+      {"echo 'virtual memory exhausted: Cannot allocate memory'; exit 1", "Cannot allocate memory"},
+      {"echo 'k.cpp:3:1: internal compiler error: out of memory'; exit 1", "more memory"},
+      {"echo 'k.cpp:1:9: fatal error: cstdint: No such file or directory'; exit 1", "cstdint"},
+      {"echo \"collect2: fatal error: cannot find 'ld'\"; exit 1", "cannot find 'ld'"},
+      {"echo \"g++: fatal error: cannot execute 'cc1plus'\"; exit 1",
+       "another C++ compiler in TW_CXX"},
+      {"echo \"cc1plus: error: bad value 'x' for '-march=' switch\"; exit 1", "bad value"},
+  };
+  for (const auto& [body, want] : cases) {
+    SCOPED_TRACE(body);
+    const std::string script = body;
+    TW_EXPECT_ERROR(EnvError, want, [&] { compile_with(script); });
+  }
+}
+
+TEST(Compiler, WhatItSaysOfTheTextIsABugOfOurs) {
+  for (const char* line : {"k.cpp:3:1: error: no x", "k.cpp:3: error: no x",
+                           "k.cpp:3:1: internal compiler error: in fold, at fold.cc:1"}) {
+    const std::string script = std::string("echo g++: error: late; echo '") + line + "'; exit 1";
+    TW_EXPECT_ERROR(InternalError, std::string("rejected a kernel: ") + line,
+                    [&] { compile_with(script); });
+  }
+}
+
+TEST(Compiler, IsQuotedShortAndPlain) {
+  const std::string text = error_text<EnvError>([] {
+    compile_with(
+        "printf 'an error \\033[31m\\r\\t\\377'; head -c 100000 /dev/zero | tr '\\0' x; exit 1");
+  });
+  EXPECT_NE(text.find("an error ?[31m???xxx"), std::string::npos) << text;
+  EXPECT_LT(text.size(), 1000u);
+}
+
+TEST(Compiler, SpeaksEnglish) {
+  ScopedEnv german("LC_ALL", "de_DE.UTF-8");
+  TW_EXPECT_ERROR(EnvError, "it says C", [] { compile_with("echo it says $LC_ALL; exit 1"); });
+}
+
+TEST(Compiler, RemovesWhatEndedProcessesLeft) {
+  namespace fs = std::filesystem;
+  TempCache folder;
+  ScopedEnv tmp("TMPDIR", folder.path());
+  auto make = [&](const char* name, const char* file, int age) {
+    const std::string path = folder.path() + "/" + name;
+    fs::create_directory(path);
+    std::ofstream(path + "/" + file) << "x";
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::seconds(age));
+    return path;
+  };
+  const std::string left = make("tilewright-compile-aaaaaa", "kernel.cpp", 1000),
+                    fresh = make("tilewright-compile-bbbbbb", "kernel.cpp", 0),
+                    held = make("tilewright-compile-cccccc", "kernel.cpp", 1000),
+                    foreign = make("tilewright-compile-dddddd", "thesis.txt", 1000),
+                    other = make("tilewright-aaaaaa", "kernel.cpp", 1000);
+  const int lock = open(held.c_str(), O_RDONLY);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  compile_shared(find_compiler(), machine(), kText, false);
+  close(lock);
+  EXPECT_FALSE(fs::exists(left));
+  for (const std::string& path : {fresh, held, other}) {
+    EXPECT_TRUE(fs::exists(path + "/kernel.cpp")) << path;
+  }
+  EXPECT_TRUE(fs::exists(foreign + "/thesis.txt"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 4) << "its own went, too";
+}
+
+TEST(Process, EndsWithItsParent) {
+  int alive[2];  // its last writer is the grandchild
+  ASSERT_EQ(pipe(alive), 0);
+  const pid_t parent = start_child([] {
+    run_process({"/bin/sleep", "60"}, "/dev/null", 60);
+    return 0;
+  });
+  close(alive[1]);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  kill(parent, SIGTERM);
+  EXPECT_EQ(end_of(parent), -1);
+  pollfd p{alive[0], POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 10000), 1) << "the sleeper still holds the pipe";
+  close(alive[0]);
 }
 
 TEST(Process, EndsWhatHangs) {

@@ -1,16 +1,19 @@
 #include "tw/jit/compiler.h"
 
-#include <fcntl.h>
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
+#include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tw/base/env.h"
 #include "tw/base/error.h"
 #include "tw/jit/process.h"
+#include "tw/jit/temporary_folder.h"
 
 namespace tw {
 
@@ -101,29 +104,6 @@ std::vector<std::string> compile_flags(const Compiler& c, const CpuMachine& m, b
 
 // ---- running it
 
-/// A private folder that is removed with all it holds.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const std::string base = env(Env::tmpdir);
-    path_ = (base.empty() ? "/tmp" : base) + "/tilewright-XXXXXX";
-    if (!mkdtemp(path_.data()))
-      throw EnvError(fmt::format("cannot make a temporary folder '{}': {}", path_,
-                                 std::error_code(errno, std::generic_category()).message()),
-                     "point TMPDIR to a folder with room");
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string file(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 static std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -137,35 +117,77 @@ static void write_file(const std::string& path, const std::string& text) {
     throw EnvError(fmt::format("cannot write '{}'", path), "point TMPDIR to a folder with room");
 }
 
-/// The first line that says "error", else the first line.
-static std::string first_error(const std::string& messages) {
-  size_t at = messages.find("error");
-  size_t begin = at == std::string::npos ? 0 : messages.rfind('\n', at) + 1;
-  return messages.substr(begin, messages.find('\n', begin) - begin);
+static bool holds_any(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
-std::string compile_shared(const Compiler& c, const CpuMachine& m, const std::string& text,
-                           bool debug) {
-  TemporaryFolder folder;
-  write_file(folder.file("kernel.cpp"), text);
-  std::vector<std::string> command = {c.path};
-  for (std::string& flag : compile_flags(c, m, debug)) command.push_back(std::move(flag));
-  command.insert(command.end(), {"-o", folder.file("kernel.so"), folder.file("kernel.cpp"), "-lm"});
+/// True for a line that finds fault with a place in the text: "FILE:LINE: error: WHAT". What the
+/// driver, assembler and linker say of themselves names no line; fatal errors are of missing files.
+static bool is_diagnosis(const std::string& line) {
+  for (const char* mark : {": error: ", ": internal compiler error: "}) {
+    const size_t at = line.find(mark);
+    if (at == std::string::npos || at == 0 || line[at - 1] < '0' || line[at - 1] > '9') continue;
+    return !holds_any(line.substr(at), {"out of memory", "annot allocate memory"});
+  }
+  return false;
+}
 
-  Finished done = run_process(command, folder.file("messages"), kCompileSeconds);
-  std::string messages = read_file(folder.file("messages"));
+/// The line that tells most, fit to be part of one: a diagnosis, else an error, else the first.
+static std::string telling_line(const std::string& messages) {
+  constexpr size_t kMost = 500;
+  std::istringstream in(messages);
+  std::string best;
+  int best_rank = 0;
+  for (std::string line; std::getline(in, line);) {
+    const bool error = holds_any(line, {"error", "Error", "ERROR", "memory", "Killed"});
+    const int rank = is_diagnosis(line) ? 3 : error ? 2 : line.empty() ? 0 : 1;
+    if (rank > best_rank) {
+      best = std::move(line);
+      best_rank = rank;
+    }
+  }
+  if (best.size() > kMost) best = best.substr(0, kMost) + "...";
+  std::replace_if(
+      best.begin(), best.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return best;
+}
+
+/// Throws what a compile without an object ended with.
+[[noreturn]] static void fail(const Compiler& c, const Finished& done, const std::string& messages,
+                              const std::string& text, const std::string& folder) {
+  const std::string line = telling_line(messages);
+  const std::string said = line.empty() ? "it said nothing" : line;
   if (done.kind == Finished::Kind::could_not_start)
     throw EnvError(fmt::format("cannot start the C++ compiler '{}': {}", c.path, done.reason),
                    kInstall);
   if (done.kind != Finished::Kind::exited)
-    throw EnvError(fmt::format("the C++ compiler '{}' was ended: {}", c.path, done.reason),
-                   "memory or time ran out; run again with more");
-  std::string object = read_file(folder.file("kernel.so"));
-  if (done.code == 0 && !object.empty()) return object;
+    throw EnvError(
+        fmt::format("the C++ compiler '{}' was ended: {}: {}", c.path, done.reason, said),
+        "memory or time ran out; run again with more");
   if (messages.find("No space left") != std::string::npos)
-    throw EnvError(fmt::format("no space for the C++ compiler's files in '{}'", folder.file("")),
+    throw EnvError(fmt::format("no space for the C++ compiler's files in '{}'", folder),
                    "point TMPDIR to a folder with room");
-  throw InternalError("the C++ compiler rejected a kernel: " + first_error(messages), text);
+  if (done.code != 0 && is_diagnosis(line))
+    throw InternalError("the C++ compiler rejected a kernel: " + line, text);
+  const std::string how =
+      done.code == 0 ? "made no object" : fmt::format("failed with {}", done.code);
+  throw EnvError(fmt::format("the C++ compiler '{}' {}: {}", c.path, how, said),
+                 "give it more memory, install it anew, or name another C++ compiler in TW_CXX");
+}
+
+std::string compile_shared(const Compiler& c, const CpuMachine& m, const std::string& text,
+                           bool debug) {
+  const TemporaryFolder folder;
+  write_file(folder.text(), text);
+  std::vector<std::string> command = {c.path};
+  for (std::string& flag : compile_flags(c, m, debug)) command.push_back(std::move(flag));
+  command.insert(command.end(), {"-o", folder.object(), folder.text(), "-lm"});
+
+  const Finished done = run_process(command, folder.messages(), kCompileSeconds);
+  std::string object = read_file(folder.object());
+  if (done.kind == Finished::Kind::exited && done.code == 0 && !object.empty()) return object;
+  fail(c, done, read_file(folder.messages()), text, folder.path());
 }
 
 }  // namespace tw

@@ -24,7 +24,7 @@ Compiler find_compiler();
 std::vector<std::string> compile_flags(const Compiler& c, const CpuMachine& m, bool debug);
 
 /// Bytes of the shared object that the text compiles to. Throws InternalError with the text when
-/// the compiler rejects it, EnvError when it cannot run, is killed, or has no room for its files.
+/// the compiler finds fault with a line of it, EnvError when it fails for any other reason.
 std::string compile_shared(const Compiler& c, const CpuMachine& m, const std::string& text,
                            bool debug);
 

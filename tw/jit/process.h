@@ -17,7 +17,8 @@ struct Finished {
 };
 
 /// Runs command[0] (a path; no shell) with its output and errors in a file, and waits. A process
-/// that is not done after `seconds` is killed. Safe beside other threads and after fork.
+/// that is not done after `seconds` is killed, and it ends when the calling thread does. It speaks
+/// English. Safe beside other threads and after fork.
 Finished run_process(const std::vector<std::string>& command, const std::string& output,
                      int seconds);
 
