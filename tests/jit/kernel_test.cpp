@@ -54,9 +54,13 @@ TEST(Kernel, ShowsWhatItBecame) {
   const std::string text = k.source({x}, {y});
   EXPECT_NE(text.find("tw_scale_"), std::string::npos);
   EXPECT_TRUE(cache.files(".so").empty()) << "showing compiles nothing";
+  EXPECT_EQ(k.source_path({x}, {y}), "");
   k.prepare({x}, {y});
-  std::ifstream file(k.source_path({x}, {y}));
+  const std::string path = k.source_path({x}, {y});
+  std::ifstream file(path);
   EXPECT_EQ(std::string((std::istreambuf_iterator<char>(file)), {}), text);
+  std::filesystem::remove(path);
+  EXPECT_EQ(k.source_path({x}, {y}), "") << "a file that is gone is not named";
 }
 
 TEST(Kernel, WrongArgumentsAreNamedBeforeAnythingIsCompiled) {
@@ -82,12 +86,26 @@ TEST(Kernel, NoCompileMakesAMissAnError) {
   EXPECT_EQ(fourth(scale(7)), 21) << "found on disk";
 }
 
+TEST(Kernel, AnObjectWithoutEntryIsOfTheNamedCompiler) {
+  TempCache cache;
+  const std::string script = cache.path() + "/other";
+  std::ofstream(script) << "#!/bin/sh\n"
+                           "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+                           "exec g++ -shared -fPIC -o $out -xc++ /dev/null\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  ScopedEnv cxx("TW_CXX", script);
+  const std::string wanted = "lacks its entry tw_scale";
+  TW_EXPECT_ERROR(EnvError, wanted, [] { fourth(scale(11)); });
+  TW_EXPECT_ERROR(EnvError, "made by TW_CXX '" + script, [] { fourth(scale(11)); });
+}
+
 TEST(Kernel, KeysHoldOptionsAndMachine) {
   TempCache cache;
   Tensor x = host_tensor(f32, {8}), y = host_tensor(f32, {8});
   std::set<std::string> paths;
   auto add = [&](const CpuMachine& m, CompileOptions o) {
     const Kernel k = compile(scale(8), Device::open_as(m), std::move(o));
+    k.prepare({x}, {y});
     paths.insert(k.source_path({x}, {y}));
   };
   const CpuMachine here = detect_cpu();
@@ -102,6 +120,7 @@ TEST(Kernel, KeysHoldOptionsAndMachine) {
   add(other, {});
   add(machine_named("generic"), {});
   EXPECT_EQ(paths.size(), 6u);
+  EXPECT_EQ(paths.count(""), 0u);
 }
 
 TEST(Kernel, LeavesItsStory) {

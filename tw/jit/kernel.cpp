@@ -128,7 +128,12 @@ struct Kernel::State {
     Cache::Loaded loaded = load_or_compile(s);
     Variant v{loaded.module, nullptr, parse_launch_spec(loaded.metadata)};
     v.entry = reinterpret_cast<TwEntry>(v.module->symbol(v.launch.entry));
-    if (!v.entry) throw InternalError("a compiled kernel lacks its entry " + v.launch.entry);
+    if (!v.entry) {
+      const std::string lack = "a compiled kernel lacks its entry " + v.launch.entry;
+      if (env(Env::cxx).empty()) throw InternalError(lack);
+      throw EnvError(fmt::format("{}, made by TW_CXX '{}'", lack, env(Env::cxx)),
+                     "name a C++ compiler in TW_CXX, or unset it");
+    }
     return v;
   }
 
