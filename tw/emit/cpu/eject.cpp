@@ -23,8 +23,8 @@ struct TwArgs {
 )";
 
 const char* const kCodes =
-    R"(/// NAME_dims and NAME_strides are extents, of any size, and strides in elements. Axes of which
-/// nothing is said may have any stride, a negative one too; so may an axis of one element. An
+    R"(/// NAME_dims and NAME_strides are extents, of any size, and strides in elements. Axes of
+/// which nothing is said may have any stride, a negative one too; so may an axis of one element. An
 /// address is any multiple of the size of an element. An output overlaps nothing, neither itself
 /// nor an input nor another output. Elements that C++ has no type for (f16, bf16, e4m3, e5m2) are
 /// their bits; b1 is 0 or 1.
