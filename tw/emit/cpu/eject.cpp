@@ -23,11 +23,11 @@ struct TwArgs {
 )";
 
 const char* const kCodes =
-    R"(/// NAME_dims and NAME_strides are extents, of any size, and strides in elements. Axes of
-/// which nothing is said may have any stride, a negative one too; so may an axis of one element. An
-/// address is any multiple of the size of an element. An output overlaps nothing, neither itself
-/// nor an input nor another output. Elements that C++ has no type for (f16, bf16, e4m3, e5m2) are
-/// their bits; b1 is 0 or 1.
+    R"(/// NAME_dims and NAME_strides are extents, of any size, and strides in elements. An axis of
+/// which nothing is said may have any stride, a negative one too; so may an axis of one element.
+/// An address is any multiple of the size of an element. An output overlaps nothing, neither
+/// itself nor an input nor another output. Elements that C++ has no type for (f16, bf16, e4m3,
+/// e5m2) are their bits; b1 is 0 or 1.
 ///
 /// Returns 0, or why not:
 ///   1  extents disagree, are negative or break a promise      (nothing was done)
@@ -37,8 +37,8 @@ const char* const kCodes =
 ///)";
 
 const char* const kPar =
-    R"(/// Calls fn(ctx, first, last) for ranges that cover [0, n) once, on any threads, and returns
-/// when all are done. `pool` is what the caller gave.
+    R"(/// Calls fn(ctx, first, last) for ranges that cover [0, n) once, on any threads, and
+/// returns when all are done. `pool` is what the caller gave.
 typedef void (*TwPar)(void* pool, int64_t n, void (*fn)(void* ctx, int64_t first, int64_t last),
                       void* ctx);
 )";
@@ -322,17 +322,16 @@ void describe_tensor(const Program& p, const ParamFacts& facts, size_t k, const 
 void describe_run(const Program& p, const cpu::TaskText& t, Writer& out) {
   std::vector<std::string> grid;
   for (const Expr& e : p.grid) grid.push_back(dim_text(p, e));
-  out.line(fmt::format(
-      "/// The work is n = {} instances; {}.",
-      grid.empty() ? "1" : fmt::format("{}", fmt::join(grid, " * ")),
-      t.scratch_bytes > 0
-          ? fmt::format("each range of them takes {} bytes from aligned_alloc", t.scratch_bytes)
-          : "they take no memory"));
+  out.line(fmt::format("/// The work is n = {} instances.",
+                       grid.empty() ? "1" : fmt::format("{}", fmt::join(grid, " * "))));
+  if (t.scratch_bytes > 0) {
+    out.line(fmt::format("/// Each range of them takes {} bytes from aligned_alloc meanwhile.",
+                         t.scratch_bytes));
+  }
   if (t.streams) {
     out.line("/// Stores go around the caches: it is made for outputs larger than the last one.");
   }
-  out.line(
-      "/// Without `par` the caller's thread does them all; results are the same bits with it.");
+  out.line("/// Without `par` the caller's thread does all; with it results are the same bits.");
 }
 
 std::string header_text(const Program& p, const Specialisation& s, const cpu::TaskText& t,
