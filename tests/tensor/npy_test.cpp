@@ -1,6 +1,9 @@
 #include "tw/tensor/npy.h"
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tw/base/error.h"
@@ -119,11 +122,30 @@ TEST(Npy, OverflowingShapeIsRefused) {
   TW_EXPECT_ERROR(UserError, "more than 2^63 bytes", [&] { read_npy(file.path); });
 }
 
-TEST(Npy, WrongElementSizeIsRefused) {
+TEST(Npy, OtherTypesAreRefusedEvenOfTheSameSize) {
   TempFile file;
-  write_npy(file.path, host_tensor(f32, {2}));
-  TW_EXPECT_ERROR(UserError, "elements of type '<f4'; wanted bf16 ('<u2')",
-                  [&] { read_npy(file.path, bf16); });
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const DType kept = static_cast<DType>(i);
+    write_npy(file.path, host_tensor(kept, {2}));
+    for (int j = 0; j < kDTypeCount; ++j) {
+      const DType as = static_cast<DType>(j);
+      if (std::string(info(kept).numpy) == info(as).numpy) {
+        EXPECT_EQ(read_npy(file.path, as).dtype(), as);
+      } else {
+        TW_EXPECT_ERROR(UserError,
+                        fmt::format("{}: byte 20: elements of type '{}'; wanted {} ('{}')",
+                                    file.path, info(kept).numpy, name(as), info(as).numpy),
+                        [&] { read_npy(file.path, as); });
+      }
+    }
+  }
+  // An unsigned integer stands for bf16, another type of 16 bits does not.
+  write_npy(file.path, host_tensor(u16, {2}));
+  EXPECT_EQ(read_npy(file.path, bf16).dtype(), bf16);
+  for (DType t : {f16, i16}) {
+    write_npy(file.path, host_tensor(t, {2}));
+    TW_EXPECT_ERROR(UserError, "wanted bf16 ('<u2')", [&] { read_npy(file.path, bf16); });
+  }
 }
 
 TEST(Npy, MissingFilesAndFullDisksAreEnvironmentErrors) {
@@ -131,6 +153,33 @@ TEST(Npy, MissingFilesAndFullDisksAreEnvironmentErrors) {
   TW_EXPECT_ERROR(EnvError, "No such file",
                   [] { write_npy("/nonexistent/a.npy", host_tensor(f32, {2})); });
   TW_EXPECT_ERROR(EnvError, "No space left", [] { write_npy("/dev/full", host_tensor(f32, {2})); });
+}
+
+TEST(Npy, AFailedWriteLeavesTheOldFileAndNothingBesideIt) {
+  const std::string folder = testing::TempDir() + "tw_npy_" + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  const std::string file = folder + "/a.npy", link = folder + "/link.npy";
+  write_npy(file, host_tensor(f32, {2}));
+  std::filesystem::create_symlink("a.npy", link);
+
+  rlimit old;
+  getrlimit(RLIMIT_FSIZE, &old);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, old.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  TW_EXPECT_ERROR(EnvError, "File too large", [&] { write_npy(link, host_tensor(f32, {5000})); });
+  TW_EXPECT_ERROR(EnvError, "File too large",
+                  [&] { write_npy(folder + "/new.npy", host_tensor(f32, {5000})); });
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(read_npy(file).count(), 2);
+
+  write_npy(link, host_tensor(f32, {3}));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(read_npy(file).count(), 3);
+  const auto entries = std::filesystem::directory_iterator(folder);
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 2);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace tw

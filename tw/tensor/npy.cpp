@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "tw/base/error.h"
+#include "tw/base/file.h"
 
 namespace tw {
 
@@ -22,8 +23,8 @@ struct Closer {
 };
 using File = std::unique_ptr<std::FILE, Closer>;
 
-File open(const std::string& path, const char* how) {
-  File f(std::fopen(path.c_str(), how));
+File open(const std::string& path) {
+  File f(std::fopen(path.c_str(), "rb"));
   if (!f) throw EnvError(fmt::format("{}: {}", path, std::strerror(errno)));
   return f;
 }
@@ -156,7 +157,9 @@ DType dtype_of(const HeaderParser::Header& h, std::optional<DType> as, const std
     damaged(path, h.descr_at, fmt::format("descr '{}'", h.descr),
             "wanted a little-endian type such as '<f4'");
   }
-  if (as && bytes(*as) != bytes(*found)) {
+  // Exact: equal sizes are not enough, or the bits of integers would be read as floats. What numpy
+  // lacks has the string of an unsigned integer.
+  if (as && h.descr != info(*as).numpy) {
     damaged(path, h.descr_at, fmt::format("elements of type '{}'", h.descr),
             fmt::format("wanted {} ('{}')", name(*as), info(*as).numpy));
   }
@@ -166,7 +169,7 @@ DType dtype_of(const HeaderParser::Header& h, std::optional<DType> as, const std
 }  // namespace
 
 Tensor read_npy(const std::string& path, std::optional<DType> as) {
-  File f = open(path, "rb");
+  File f = open(path);
   std::string start = read_exactly(f.get(), 8, path, 0, "the magic");
   if (start.compare(0, 6, kMagic) != 0) damaged(path, 0, "no .npy magic", "wanted \\x93NUMPY");
   const int version = start[6];
@@ -221,11 +224,7 @@ void write_npy(const std::string& path, const TensorView& t) {
   start.append("\x01\x00", 2);
   start.append(reinterpret_cast<const char*>(&size), 2);
   start.append(header);
-  File f = open(path, "wb");
-  bool good = std::fwrite(start.data(), 1, start.size(), f.get()) == start.size() &&
-              std::fwrite(packed.data<char>(), 1, data_bytes, f.get()) == data_bytes &&
-              std::fflush(f.get()) == 0;
-  if (!good) throw EnvError(fmt::format("{}: {}", path, std::strerror(errno)));
+  write_file(path, {start, {packed.data<char>(), data_bytes}});
 }
 
 }  // namespace tw
