@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "tw/base/error.h"
-#include "tw/base/file.h"
+#include "tw/tensor/file.h"
 
 namespace tw {
 

@@ -1,4 +1,4 @@
-#include "tw/base/file.h"
+#include "tw/tensor/file.h"
 
 #include <cerrno>
 #include <cstdio>
