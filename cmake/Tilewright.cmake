@@ -6,6 +6,9 @@ set(TW_EXTERNAL_jit ${CMAKE_DL_LIBS})
 set(TW_EXTERNAL_measure nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS} Threads::Threads)
 set(TW_EXTERNAL_cli CLI11::CLI11 nlohmann_json::nlohmann_json)
 
+set_source_files_properties(${CMAKE_SOURCE_DIR}/tw/cli/parse.cpp PROPERTIES
+  COMPILE_DEFINITIONS TW_VERSION="${PROJECT_VERSION}")
+
 # Loops that measure what a machine can do: one file per instruction set, chosen at run time.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(${CMAKE_SOURCE_DIR}/tw/measure/ceilings_avx2.cpp PROPERTIES

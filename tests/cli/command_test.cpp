@@ -12,7 +12,7 @@ namespace tw {
 /// How one call of the command ended.
 struct Ended {
   int code;
-  std::string out;  ///< standard output and standard error
+  std::string out;  ///< what was redirected there: standard output and standard error
 };
 
 /// Runs `tilewright WORDS` in a shell, in a folder and with a cache of the test's own.
@@ -25,8 +25,8 @@ class Command : public testing::Test {
   }
   ~Command() override { std::filesystem::remove_all(folder_); }
 
-  Ended call(const std::string& words) const {
-    std::string line = "cd '" + folder_ + "' && '" TW_COMMAND "' " + words + " 2>&1";
+  Ended call(const std::string& words, const std::string& redirections = "2>&1") const {
+    std::string line = "cd '" + folder_ + "' && '" TW_COMMAND "' " + words + " " + redirections;
     FILE* pipe = popen(line.c_str(), "r");
     std::string out;
     char buffer[4096];
@@ -68,10 +68,15 @@ TEST_F(Command, BenchRefusesWhatItDoesNotKnow) {
   expect("bench softmax --shape m=4,n=64 --peer nobody", 2, "no peer is called 'nobody'");
   expect("bench sgemn", 2, "no kernel is called 'sgemn'");
   expect("bench sgemm --peer nobody", 2, "no peer is called 'nobody'");
+  expect("bench sgemm --threads 7", 2, "it has --threads 1 --dtype f32, --threads 2 --dtype f32");
+  expect("bench sgemm --dtype bf16", 2, "it has --threads 1 --dtype f32");
+  expect("bench sgemm --dtype f33", 2, "--dtype got 'f33'");
 }
 
 TEST_F(Command, HelpTeaches) {
   expect("--help", 0, "tilewright VERB --help teaches a verb");
+  expect("--help", 0, "Exit codes: 0 done, 1 check found a wrong result");
+  expect("--version", 0, "tilewright 0.1.0\n");
   for (const char* verb :
        {"bench", "cache", "check", "devices", "doctor", "eject", "kernels", "opt", "run"}) {
     expect(std::string(verb) + " --help", 0, "Examples:");
@@ -96,7 +101,10 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
   expect("run", 2, "TARGET is required");
   expect("run softmaxx", 2, "did you mean 'softmax'?");
   expect("kernels sofmax", 2, "did you mean 'softmax'?");
-  expect("run softmax --device gpu:0", 2, "gpu:0");
+  expect("kernels sofmax --json", 2, "did you mean 'softmax'?");
+  for (const char* verb : {"run", "check"})
+    expect(std::string(verb) + " softmax --device gpu", 2,
+           "unknown device 'gpu'; known devices: cpu:0, interp");
   expect("run softmax --shape m", 2, "--shape got 'm'; wanted axis=extent");
   expect("run softmax --shape m=x", 2, "--shape m got 'x'; wanted a whole number");
   expect("run softmax --shape k=3", 2, "kernel 'softmax' has no axis 'k'");
@@ -105,7 +113,21 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
   expect("run softmax --dtype i8", 2, "kernel 'softmax' has no i8 form; use one of f32, bf16");
   expect("run row_reduce --option op=sun", 2, "did you mean 'sum'?");
   expect("run row_reduce --option sum", 2, "--option got 'sum'; wanted name=value");
-  expect("run softmax --threads -1", 2, "--threads");
+  for (const char* n : {"-1", "x", "1.5", "99999999999999999999", "2000000"})
+    for (const char* verb : {"run", "check", "bench", "opt"})
+      expect(std::string(verb) + " softmax --threads " + n, 2,
+             "--threads got '" + std::string(n) + "'; wanted a whole number");
+  expect("check softmax --seeds 0", 2, "--seeds got '0'; wanted a whole number from 1");
+  expect("run softmax --shape m=2 --shape n=3,m=4", 2, "--shape names 'm' twice");
+  expect("run row_reduce --option op=sum --option op=sum", 2, "--option names 'op' twice");
+  expect("run softmax --input X=random:1 --input X=random:1", 2, "--input names 'X' twice");
+  expect("run softmax --output Y=a.npy --output Y=b.npy", 2, "--output names 'Y' twice");
+  for (const char* flag : {"--input X=", "--output Y=", "--input =x.npy", "--shape m="}) {
+    const std::string text(flag);
+    const size_t space = text.find(' ');
+    expect("run softmax " + text, 2,
+           text.substr(0, space) + " got '" + text.substr(space + 1) + "'; wanted ");
+  }
   expect("run softmax --mapping 'cpu1 speed=9'", 2, "speed");
   expect("run softmax --shape m=1000000000,n=1000000000", 3, "the machine has");
   expect("cache explode", 2, "known: list, show, why, clear");
@@ -132,8 +154,63 @@ TEST_F(Command, WrongFilesAreErrorsOfTheUser) {
   expect("run softmax --input X=random:x", 2, "wanted a whole number");
   expect("run softmax --shape m=2,n=3 --output Z=y.npy", 2, "--output names 'Z'");
   expect("run softmax --shape m=2,n=3 --output Y=no/such/folder/y.npy", 3, "no/such/folder");
+  for (const char* verb : {"run softmax --output Y=", "check row_reduce --json=",
+                           "bench row_reduce --json=", "kernels --json="})
+    for (const char* file : {"no/such/y", ".", "empty.npy/y"})
+      expect(std::string(verb) + file, 3, "cannot write '" + std::string(file) + "'");
+  for (const char* no_text : {".", "/dev/zero", "nothing"})
+    expect(std::string("opt ") + no_text, 2, "cannot read '" + std::string(no_text) + "'");
+  expect("opt - <.", 2, "cannot read '-'");
+  expect("opt - </dev/zero", 2, "'-' has more than 64 MB of text");
   write("bad.tw", "program x\n  nonsense\n");
   expect("opt bad.tw", 2, "bad.tw:2");
+}
+
+TEST_F(Command, AFullOrClosedStandardOutputIsAnErrorOfTheEnvironment) {
+  for (const char* words : {"--help", "--version", "kernels", "kernels --json", "opt softmax",
+                            "check row_reduce --shape m=3,n=50"})
+    for (const char* no_output : {"2>&1 >/dev/full", "2>&1 >&-"}) {
+      const Ended e = call(words, no_output);
+      EXPECT_EQ(e.code, 3) << words << no_output << e.out;
+      EXPECT_NE(e.out.find("cannot write to standard output"), std::string::npos) << e.out;
+    }
+}
+
+TEST_F(Command, AFullOrClosedStandardErrorChangesNoExitCode) {
+  for (const char* no_errors : {"2>/dev/full", "2>&-"}) {
+    EXPECT_EQ(call("rnu", no_errors).code, 2);
+    EXPECT_EQ(call("run", no_errors).code, 2);
+    EXPECT_EQ(call("run softmax --input X=missing.npy", no_errors).code, 3);
+    EXPECT_EQ(call("check row_reduce --shape m=3,n=50", no_errors).code, 0);
+    setenv("TW_DUMP", "all", 1);
+    EXPECT_EQ(call("opt softmax --pass canonicalize", no_errors).code, 0);
+    unsetenv("TW_DUMP");
+  }
+}
+
+TEST_F(Command, DtypeChoosesFromTheListOfAKernel) {
+  expect("check softmax --dtype f33", 2, "--dtype got 'f33'");
+  expect("check --dtype f33", 2, "--dtype got 'f33'");
+  expect("check softmax --dtype i8", 2, "--dtype got 'i8', of which 'softmax' lists no problem");
+  expect("bench softmax --dtype i8", 2, "--dtype got 'i8', of which 'softmax' lists no problem");
+  expect("check --dtype u64", 2, "no kernel lists a problem of u64");
+}
+
+TEST_F(Command, CheckPrintsOnlyJsonOnStandardOutputWhenItIsAsked) {
+  int64_t all = 0, chosen = 0;
+  for (const char* words : {"check row_reduce --json", "check row_reduce --dtype bf16 --json"}) {
+    const Ended e = call(std::string(words) + " --device interp", "2>errors");
+    EXPECT_EQ(e.code, 0);
+    const nlohmann::json row = nlohmann::json::parse(e.out);
+    EXPECT_EQ(row["kernel"], "row_reduce");
+    (all == 0 ? all : chosen) = row["problems"];
+    std::ifstream errors(folder_ + "/errors");
+    const std::string text(std::istreambuf_iterator<char>(errors), {});
+    EXPECT_NE(text.find("right"), std::string::npos);
+    EXPECT_EQ(text.find('\r'), std::string::npos);
+  }
+  EXPECT_GT(chosen, 0);
+  EXPECT_LT(chosen, all);
 }
 
 TEST_F(Command, RunsOnFilesAndChecks) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tw/base/error.h"
 #include "tw/cli/bench_case.h"
@@ -32,14 +33,30 @@ void add_kernel(BenchPlan& plan, const KernelEntry& k, const Arguments& a) {
     plan.cases.push_back({&k, p, threads, residence_of(k, p)});
 }
 
+/// Leaves the suite's cases of --threads and --dtype; UserError that lists what it has when none
+/// is left.
+void keep_named(BenchPlan& plan, const Arguments& a) {
+  const std::optional<DType> t = dtype_of(a);
+  std::set<std::string> known;
+  for (const BenchCase& c : plan.cases)
+    known.insert(fmt::format("--threads {} --dtype {}", c.threads, name(c.problem.dtype)));
+  std::erase_if(plan.cases, [&](const BenchCase& c) {
+    return (a.threads > 0 && c.threads != a.threads) || (t && c.problem.dtype != *t);
+  });
+  if (plan.cases.empty())
+    throw UserError(fmt::format("suite '{}' has no such case", a.target),
+                    fmt::format("it has {}", fmt::join(known, ", ")));
+}
+
 BenchPlan plan_of(const Arguments& a) {
   const std::vector<std::string> suites = suite_names();
-  const bool is_suite = std::ranges::find(suites, a.target) != suites.end() && !names_problem(a);
+  // A name of both is the kernel where flags say which of its problems.
+  const bool is_suite = std::ranges::find(suites, a.target) != suites.end() && !names_problem(a) &&
+                        !(a.dtype && is_kernel(a.target));
   BenchPlan plan;
   if (is_suite) {
     plan = suite_named(a.target);
-    if (a.threads > 0)
-      std::erase_if(plan.cases, [&](const BenchCase& c) { return c.threads != a.threads; });
+    keep_named(plan, a);
   } else {
     plan.suite = "kernel";
     plan.peers = peers_found();
@@ -47,6 +64,8 @@ BenchPlan plan_of(const Arguments& a) {
       add_kernel(plan, kernels::kernel_named(a.target), a);
     } else {
       for (const KernelEntry& k : kernels::kernel_list()) add_kernel(plan, k, a);
+      if (plan.cases.empty())
+        throw UserError(fmt::format("no kernel lists a problem of {}", *a.dtype));
     }
   }
   if (!a.peers.empty()) plan.peers = a.peers;
@@ -58,7 +77,7 @@ BenchPlan plan_of(const Arguments& a) {
 
 int run_bench(const Arguments& a) {
   const std::vector<measure::Row> rows =
-      run_plan(plan_of(a), [](const std::string& what) { fmt::print(stderr, "{}\n", what); });
+      run_plan(plan_of(a), [](const std::string& what) { to_stderr(what + "\n"); });
   if (!a.json || !a.json->empty()) fmt::print("{}", measure::to_table(rows));
   if (a.json) {
     std::vector<nlohmann::json> lines;

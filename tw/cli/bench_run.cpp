@@ -231,8 +231,8 @@ std::vector<Row> run_plan(const BenchPlan& plan,
   Runner runner(plan);
   std::vector<Row> rows;
   for (const BenchCase& c : plan.cases) {
-    progress(fmt::format("{} {} {}, {} threads, {}", c.kernel->name, shape_text(c),
-                         name(c.problem.dtype), c.threads,
+    progress(fmt::format("{} {} {}, {} thread{}, {}", c.kernel->name, shape_text(c),
+                         name(c.problem.dtype), c.threads, c.threads == 1 ? "" : "s",
                          c.inputs == Residence::memory ? "cold" : "warm"));
     for (Row& r : runner.run(c)) rows.push_back(std::move(r));
   }

@@ -1,8 +1,10 @@
 #include "tw/cli/call.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <numbers>
+#include <set>
 
 #include "tw/base/error.h"
 #include "tw/base/nearest.h"
@@ -21,17 +23,25 @@ std::vector<TensorView> Call::output_views() const { return {outputs.begin(), ou
 std::pair<std::string, std::string> split_pair(const std::string& flag, const std::string& text,
                                                const std::string& form) {
   size_t at = text.find('=');
-  if (at == std::string::npos || at == 0)
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
     throw UserError(fmt::format("{} got '{}'", flag, text), fmt::format("wanted {}", form));
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-static int64_t integer(const std::string& flag, const std::string& text) {
+int64_t whole_number(const std::string& flag, const std::string& text, int64_t least,
+                     int64_t most) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
     throw UserError(fmt::format("{} got '{}'", flag, text), "wanted a whole number");
+  if (value < least || value > most)
+    throw UserError(fmt::format("{} got '{}'", flag, text),
+                    fmt::format("wanted a whole number from {} to {}", least, most));
   return value;
+}
+
+[[noreturn]] static void twice(const std::string& flag, const std::string& name) {
+  throw UserError(fmt::format("{} names '{}' twice", flag, name), "give it once");
 }
 
 static void add_shape(Problem& p, const std::string& list) {
@@ -39,7 +49,8 @@ static void add_shape(Problem& p, const std::string& list) {
     size_t end = std::min(list.find(',', begin), list.size());
     auto [axis, value] =
         split_pair("--shape", list.substr(begin, end - begin), "axis=extent, e.g. m=64,n=32");
-    p.shape[axis] = integer("--shape " + axis, value);
+    if (!p.shape.emplace(axis, whole_number("--shape " + axis, value)).second)
+      twice("--shape", axis);
     begin = end + 1;
   }
 }
@@ -47,13 +58,25 @@ static void add_shape(Problem& p, const std::string& list) {
 static Problem said_by(const Arguments& a) {
   Problem p;
   for (const std::string& list : a.shape) add_shape(p, list);
-  for (const std::string& option : a.options)
-    p.options.insert(split_pair("--option", option, "name=value"));
-  std::optional<DType> t = dtype_named(a.dtype);
-  if (!t)
-    throw UserError(fmt::format("--dtype got '{}'", a.dtype), "wanted a type such as f32 or bf16");
-  p.dtype = *t;
+  for (const std::string& text : a.options) {
+    auto option = split_pair("--option", text, "name=value");
+    if (!p.options.insert(option).second) twice("--option", option.first);
+  }
+  p.dtype = dtype_of(a).value_or(f32);
   return p;
+}
+
+std::optional<DType> dtype_of(const Arguments& a) {
+  if (!a.dtype) return {};
+  std::optional<DType> t = dtype_named(*a.dtype);
+  if (!t)
+    throw UserError(fmt::format("--dtype got '{}'", *a.dtype), "wanted a type such as f32 or bf16");
+  return t;
+}
+
+bool is_kernel(const std::string& name) {
+  return std::ranges::any_of(kernels::kernel_list(),
+                             [&](const KernelEntry& k) { return name == k.name; });
 }
 
 Problem problem_of(const KernelEntry& k, const Arguments& a) { return complete(k, said_by(a)); }
@@ -63,8 +86,17 @@ bool names_problem(const Arguments& a) { return !a.shape.empty() || !a.options.e
 std::vector<Problem> problems_of(const KernelEntry& k, const Arguments& a,
                                  const std::vector<Problem>& list) {
   if (names_problem(a)) return {problem_of(k, a)};
+  const std::optional<DType> t = dtype_of(a);
   std::vector<Problem> all;
-  for (const Problem& p : list) all.push_back(complete(k, p));
+  for (const Problem& p : list)
+    if (!t || p.dtype == *t) all.push_back(complete(k, p));
+  if (t && all.empty() && a.target == k.name) {
+    std::set<std::string> known;
+    for (const Problem& p : list) known.insert(name(p.dtype));
+    throw UserError(
+        fmt::format("--dtype got '{}', of which '{}' lists no problem", *a.dtype, k.name),
+        fmt::format("wanted one of {}, or name a problem by --shape", fmt::join(known, ", ")));
+  }
   return all;
 }
 
@@ -120,7 +152,7 @@ static void expect_dims(const Argument& a, const Tensor& t) {
 
 static uint64_t seed_of(const std::string& text) {
   return static_cast<uint64_t>(
-      integer("--input random:", text.substr(std::string("random:").size())));
+      whole_number("--input random:", text.substr(std::string("random:").size())));
 }
 
 Call call_of(const Arguments& a) {
@@ -132,6 +164,7 @@ Call call_of(const Arguments& a) {
     auto [name, source] = split_pair("--input", input, "name=FILE.npy or name=random:SEED");
     const std::vector<Argument> arguments = k.arguments(usual);
     const Argument& argument = argument_named(arguments, "--input", name, false);
+    if (files.contains(name) || seeds.contains(name)) twice("--input", name);
     if (source.starts_with("random:")) {
       seeds[name] = seed_of(source);
       continue;

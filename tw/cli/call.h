@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,19 @@ struct Call {
   std::vector<TensorView> output_views() const;
 };
 
+bool is_kernel(const std::string& name);
+
 /// The problem of --shape, --dtype and --option, completed with the usual extents.
 kernels::Problem problem_of(const kernels::KernelEntry& k, const Arguments& a);
 
 /// True when the flags name extents or options: one problem is meant, not a list of the kernel.
 bool names_problem(const Arguments& a);
 
-/// The problem that the flags name; where they name none, all of `list`, completed.
+/// The type of --dtype; UserError when there is none of that name.
+std::optional<DType> dtype_of(const Arguments& a);
+
+/// The problem that the flags name; where they name none, those of `list` that have the type of
+/// --dtype, completed. UserError when the kernel named as the target has none.
 std::vector<kernels::Problem> problems_of(const kernels::KernelEntry& k, const Arguments& a,
                                           const std::vector<kernels::Problem>& list);
 
@@ -34,9 +41,14 @@ std::vector<kernels::Problem> problems_of(const kernels::KernelEntry& k, const A
 /// from them), the other inputs are N(0, 1) values. UserError naming flag, tensor, got and wanted.
 Call call_of(const Arguments& a);
 
-/// "name=value" split at the first '='; UserError that shows the wanted form otherwise.
+/// "name=value" split at the first '='; UserError that shows the wanted form where a part lacks.
 std::pair<std::string, std::string> split_pair(const std::string& flag, const std::string& text,
                                                const std::string& form);
+
+/// The whole number that a flag got; UserError naming the flag, got and wanted otherwise.
+int64_t whole_number(const std::string& flag, const std::string& text,
+                     int64_t least = std::numeric_limits<int64_t>::min(),
+                     int64_t most = std::numeric_limits<int64_t>::max());
 
 /// Fills a tensor with N(0, 1) values of that seed (integers: 0..15).
 void fill_random(const TensorView& t, uint64_t seed);

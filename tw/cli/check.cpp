@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "tw/base/error.h"
 #include "tw/check/verify.h"
@@ -12,9 +13,23 @@ namespace tw::cli {
 using kernels::KernelEntry;
 using kernels::Problem;
 
+/// How far it is, on one line of a terminal that is written over.
+static void show_progress(const std::string& text) {
+  if (isatty(STDERR_FILENO)) to_stderr(fmt::format("\r{:60}\r{}", "", text));
+}
+
+/// For people, where JSON does not take standard output.
+static void say(const std::string& line, const Arguments& a) {
+  if (a.json && a.json->empty()) {
+    to_stderr(line);
+  } else {
+    fmt::print("{}", line);
+  }
+}
+
 /// Checks one kernel and prints its line; the row for --json.
-static nlohmann::json check_kernel(const KernelEntry& k, const Arguments& a) {
-  const std::vector<Problem> problems = problems_of(k, a, k.sweep());
+static nlohmann::json check_kernel(const KernelEntry& k, const std::vector<Problem>& problems,
+                                   const Arguments& a) {
   nlohmann::json row = {{"kernel", k.name}, {"device", a.device}, {"problems", problems.size()}};
   double worst = 0;
   int64_t elements = 0;
@@ -22,7 +37,7 @@ static nlohmann::json check_kernel(const KernelEntry& k, const Arguments& a) {
   for (int seed = 1; seed <= a.seeds; ++seed) {
     check::Sweep sweep({.whole = !names_problem(a), .seed = static_cast<uint64_t>(seed)});
     for (size_t i = 0; i < problems.size(); ++i) {
-      fmt::print(stderr, "\r{} {}/{}  ", k.name, i + 1, problems.size());
+      show_progress(fmt::format("{} {}/{}", k.name, i + 1, problems.size()));
       sweep.add(to_string(problems[i]), {.arguments = k.arguments(problems[i]),
                                          .run = runner(k, problems[i], a),
                                          .reference = [&](std::span<const TensorView> in) {
@@ -33,10 +48,11 @@ static nlohmann::json check_kernel(const KernelEntry& k, const Arguments& a) {
     worst = std::max(worst, sweep.worst());
     elements += sweep.elements();
   }
-  fmt::print(stderr, "\r{:60}\r", "");
-  fmt::print("{:<15} {:>5} problems {:>10} elements, worst error {:.3f} of its bound: {}\n", k.name,
-             problems.size(), elements, worst, faults.empty() ? "right" : "WRONG");
-  if (!faults.empty()) fmt::print("{}\n", faults);
+  show_progress("");
+  say(fmt::format("{:<15} {:>5} problems {:>10} elements, worst error {:.3f} of its bound: {}\n",
+                  k.name, problems.size(), elements, worst, faults.empty() ? "right" : "WRONG"),
+      a);
+  if (!faults.empty()) say(faults + "\n", a);
   row.update({{"elements", elements}, {"max_err_over_bound", worst}, {"faults", faults}});
   return row;
 }
@@ -47,9 +63,12 @@ int run_check(const Arguments& a) {
   if (!a.target.empty()) kernels::kernel_named(a.target);
   for (const KernelEntry& k : kernels::kernel_list()) {
     if (!a.target.empty() && a.target != k.name) continue;
-    rows.push_back(check_kernel(k, a));
+    const std::vector<Problem> problems = problems_of(k, a, k.sweep());
+    if (problems.empty()) continue;
+    rows.push_back(check_kernel(k, problems, a));
     wrong |= !rows.back()["faults"].get<std::string>().empty();
   }
+  if (rows.empty()) throw UserError(fmt::format("no kernel lists a problem of {}", *a.dtype));
   if (a.json) write_json(*a.json, rows);
   return wrong ? 1 : 0;
 }

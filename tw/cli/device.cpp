@@ -1,5 +1,6 @@
 #include "tw/cli/device.h"
 
+#include "tw/base/error.h"
 #include "tw/interp/interpreter.h"
 
 namespace tw::cli {
@@ -9,8 +10,16 @@ static Program program_for(const kernels::KernelEntry& k, const kernels::Problem
   return k.trace(p, d.cpu(), a.threads ? a.threads : d.cpu().cores);
 }
 
+static Device open_device(const std::string& name) {
+  try {
+    return Device::open(name);
+  } catch (const UserError& e) {
+    throw UserError(e.message(), e.hint() + ", interp");
+  }
+}
+
 Kernel kernel_for(const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a) {
-  const Device device = Device::open(a.device);
+  const Device device = open_device(a.device);
   CompileOptions options;
   options.threads = a.threads;
   if (!a.mapping.empty()) options.mapping = parse_mapping(a.mapping);

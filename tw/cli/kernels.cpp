@@ -33,9 +33,12 @@ static void describe(const KernelEntry& k) {
 }
 
 int run_kernels(const Arguments& a) {
-  if (!a.target.empty() && !a.json) {
-    describe(kernels::kernel_named(a.target));
-    return 0;
+  if (!a.target.empty()) {
+    const KernelEntry& k = kernels::kernel_named(a.target);
+    if (!a.json) {
+      describe(k);
+      return 0;
+    }
   }
   std::vector<nlohmann::json> rows;
   for (const KernelEntry& k : kernels::kernel_list())

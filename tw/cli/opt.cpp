@@ -1,7 +1,9 @@
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <fmt/format.h>
-#include <fstream>
-#include <iostream>
-#include <iterator>
+#include <memory>
+#include <sys/stat.h>
 
 #include "tw/base/error.h"
 #include "tw/cli/call.h"
@@ -13,24 +15,32 @@
 
 namespace tw::cli {
 
-static std::string read_text(const std::string& path) {
+/// More is no program that anybody wrote.
+constexpr size_t kMostText = 64 << 20;
+
+static std::string read_all(std::FILE* file, const std::string& path) {
   std::string text;
-  if (path == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    std::ifstream file(path);
-    if (!file)
-      throw UserError(fmt::format("cannot read '{}'", path),
-                      "wanted a file, -, or the name of a kernel");
-    text.assign(std::istreambuf_iterator<char>(file), {});
+  char buffer[1 << 16];
+  while (const size_t n = std::fread(buffer, 1, sizeof buffer, file)) {
+    text.append(buffer, n);
+    if (text.size() > kMostText)
+      throw UserError(fmt::format("'{}' has more than {} MB of text", path, kMostText >> 20));
   }
+  if (std::ferror(file))
+    throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
   return text;
 }
 
-static bool is_kernel(const std::string& name) {
-  for (const auto& k : kernels::kernel_list())
-    if (name == k.name) return true;
-  return false;
+static std::string read_text(const std::string& path) {
+  if (path == "-") return read_all(stdin, path);
+  struct stat there;
+  if (stat(path.c_str(), &there) != 0 || !(S_ISREG(there.st_mode) || S_ISFIFO(there.st_mode)))
+    throw UserError(fmt::format("cannot read '{}'", path),
+                    "wanted a file, -, or the name of a kernel");
+  const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::fopen(path.c_str(), "r"),
+                                                                std::fclose);
+  if (!file) throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  return read_all(file.get(), path);
 }
 
 static int threads_of(const Arguments& a, const CpuMachine& m) {

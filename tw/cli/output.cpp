@@ -1,14 +1,14 @@
 #include "tw/cli/output.h"
 
-#include <cerrno>
-#include <cstring>
+#include <cstdio>
 #include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tw/base/error.h"
+#include "tw/tensor/file.h"
 
 namespace tw::cli {
+
+void to_stderr(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 void write_json(const std::string& path, const std::vector<nlohmann::json>& rows) {
   std::string text;
@@ -17,12 +17,7 @@ void write_json(const std::string& path, const std::vector<nlohmann::json>& rows
     fmt::print("{}", text);
     return;
   }
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file)
-    throw EnvError(fmt::format("cannot write '{}': {}", path, std::strerror(errno)),
-                   "name a file in a folder that exists");
+  write_file(path, {text});
 }
 
 }  // namespace tw::cli

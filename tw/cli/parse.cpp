@@ -1,14 +1,36 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <new>
+#include <unistd.h>
 
 #include "tw/base/env.h"
 #include "tw/base/error.h"
 #include "tw/base/nearest.h"
 #include "tw/check/contestant.h"
+#include "tw/cli/call.h"
+#include "tw/cli/output.h"
 #include "tw/cli/verb.h"
+#include "tw/tensor/file.h"
 
 namespace tw::cli {
+
+constexpr int kMostCount = 1'000'000;
+
+static void add_count(CLI::App& app, const std::string& flag, int& to, int least,
+                      const std::string& sentence) {
+  app.add_option_function<std::string>(
+         flag,
+         [flag, &to, least](const std::string& text) {
+           to = static_cast<int>(whole_number(flag, text, least, kMostCount));
+         },
+         sentence)
+      ->type_name("INT")
+      ->default_str(std::to_string(to));
+}
 
 static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
   switch (flag) {
@@ -16,7 +38,8 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       app.add_option("--device", a.device, "where to run: cpu:0, interp")->capture_default_str();
       return;
     case Flag::dtype:
-      app.add_option("--dtype", a.dtype, "element type of the main tensors")->capture_default_str();
+      app.add_option("--dtype", a.dtype,
+                     "element type of the main tensors; f32, or all of a list, when absent");
       return;
     case Flag::mapping:
       app.add_option("--mapping", a.mapping,
@@ -50,13 +73,10 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
                      "a library to compare with; all that are installed when absent");
       return;
     case Flag::threads:
-      app.add_option("--threads", a.threads, "most threads; all when absent (eject: 1)")
-          ->check(CLI::NonNegativeNumber);
+      add_count(app, "--threads", a.threads, 0, "most threads; 0 or absent: all (eject: 1)");
       return;
     case Flag::seeds:
-      app.add_option("--seeds", a.seeds, "how many sets of random inputs")
-          ->capture_default_str()
-          ->check(CLI::PositiveNumber);
+      add_count(app, "--seeds", a.seeds, 1, "how many sets of random inputs");
       return;
     case Flag::check:
       app.add_flag("--check", a.check, "compare the result with the float64 reference");
@@ -82,7 +102,10 @@ static void add_verb(CLI::App& app, const Verb& verb, Arguments& a) {
 
 static int run_verb(const CLI::App& app, const Arguments& a) {
   for (const Verb& verb : verbs())
-    if (app.got_subcommand(verb.name)) return verb.run(a);
+    if (app.got_subcommand(verb.name)) {
+      if (a.json && !a.json->empty()) expect_writable(*a.json);
+      return verb.run(a);
+    }
   return 2;
 }
 
@@ -93,11 +116,11 @@ static void print_environment() {
 
 /// One line on standard error, and the exit code of the kind of error.
 static int report(const std::exception& e) {
-  fmt::print(stderr, "tilewright: {}\n", e.what());
+  to_stderr(fmt::format("tilewright: {}\n", e.what()));
   if (auto* internal = dynamic_cast<const InternalError*>(&e);
       internal && !internal->reproducer().empty())
-    fmt::print(stderr, "this is a bug of tilewright; please report it with this text:\n{}\n",
-               internal->reproducer());
+    to_stderr("this is a bug of tilewright; please report it with this text:\n" +
+              internal->reproducer() + "\n");
   const auto* known = dynamic_cast<const Error*>(&e);
   return known ? known->exit_code() : 70;
 }
@@ -111,31 +134,56 @@ static void check_verb(int argc, char** argv) {
     throw UserError(fmt::format("there is no verb '{}'", argv[1]), did_you_mean(argv[1], known));
 }
 
-int main(int argc, char** argv) {
-  if (std::optional<int> code = measure::serve_worker(argc, argv, check::make_contestant))
-    return *code;
+/// Keeps files that the command opens from taking the number of a closed standard stream, and its
+/// text with it. Opened the wrong way round: using the stream still fails.
+static void occupy_closed_streams() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/// The error as what a user can act on: fmt throws std::system_error when output fails.
+static int report_any(const std::exception& e) {
+  if (dynamic_cast<const Error*>(&e)) return report(e);
+  if (std::ferror(stdout)) return report(EnvError("cannot write to standard output"));
+  if (dynamic_cast<const std::bad_alloc*>(&e)) return report(EnvError("memory is used up"));
+  return report(e);
+}
+
+static int parse_and_run(int argc, char** argv) {
   if (env_on(Env::help)) {
     print_environment();
     return 0;
   }
   Arguments a;
   CLI::App app("Turns tile programs into fast, proven kernels.", "tilewright");
-  app.footer("tilewright VERB --help teaches a verb; TW_HELP=1 lists the environment variables.");
+  app.footer(
+      "tilewright VERB --help teaches a verb; TW_HELP=1 lists the environment variables.\n"
+      "Exit codes: 0 done, 1 check found a wrong result, 2 the words or files are wrong,\n"
+      "3 the machine lacks something, 4 a device failed, 70 a bug of tilewright.");
+  app.set_version_flag("--version", "tilewright " TW_VERSION);
   app.require_subcommand(1);
   for (const Verb& verb : verbs()) add_verb(app, verb, a);
+  check_verb(argc, argv);
   try {
-    check_verb(argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    int code = app.exit(e);
-    return code == 0 ? 0 : 2;
-  } catch (const Error& e) {
-    return report(e);
+    return app.exit(e) == 0 ? 0 : 2;
   }
+  return run_verb(app, a);
+}
+
+int main(int argc, char** argv) {
+  if (std::optional<int> code = measure::serve_worker(argc, argv, check::make_contestant))
+    return *code;
+  occupy_closed_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write past the limit fails with EFBIG instead
   try {
-    return run_verb(app, a);
+    const int code = parse_and_run(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+      throw EnvError("cannot write to standard output");
+    return code;
   } catch (const std::exception& e) {
-    return report(e);
+    return report_any(e);
   }
 }
 

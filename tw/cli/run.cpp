@@ -6,6 +6,7 @@
 #include "tw/cli/call.h"
 #include "tw/cli/device.h"
 #include "tw/cli/verbs.h"
+#include "tw/tensor/file.h"
 #include "tw/tensor/npy.h"
 
 namespace tw::cli {
@@ -21,6 +22,10 @@ static std::vector<std::pair<size_t, std::string>> output_files(const Call& call
     for (const kernels::Argument& argument : call.arguments) {
       if (!argument.output) continue;
       if (argument.name == name) {
+        for (const auto& [earlier, other] : files)
+          if (earlier == index)
+            throw UserError(fmt::format("--output names '{}' twice", name), "give it once");
+        expect_writable(file);
         files.emplace_back(index, file);
         found = true;
       }

@@ -11,7 +11,7 @@ struct Arguments {
   std::string target;
   std::string detail;  ///< a second word, where the verb takes one
   std::string device = "cpu:0";
-  std::string dtype = "f32";
+  std::optional<std::string> dtype;  ///< absent: f32
   std::string mapping;
   std::string isa;                   ///< empty: that of this machine
   std::string source;                ///< "gemm.cpp"

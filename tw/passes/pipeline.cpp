@@ -75,7 +75,9 @@ void run_passes(Program& p, std::span<const Pass> passes, const PassContext& con
   for (const Pass& pass : passes) {
     pass.run(p, context);
     if (wants_dump(dump, pass.name, p.name)) {
-      fmt::print(stderr, "// {} after {}\n{}\n", p.name, pass.name, print(p, {.lines = true}));
+      std::fputs(
+          fmt::format("// {} after {}\n{}\n", p.name, pass.name, print(p, {.lines = true})).c_str(),
+          stderr);
     }
     if (always_verify || env_on(Env::verify)) verify(p, pass.name);
   }
