@@ -36,6 +36,7 @@ TEST(Bound, SubnormalProductsRoundToo) {
   const Accuracy products{.family = Family::gemm, .terms = 4};
   EXPECT_EQ(bound(sums, 0, 0), 0x1p-149);
   EXPECT_EQ(bound(products, 0, 0), 0x1p-149 + 16 * 0x1p-150);
+  EXPECT_EQ(bound(products, 0, kInf), kInf) << "a relu of minus infinity is 0";
 }
 
 TEST(Bound, KindsOfValueMustAgree) {

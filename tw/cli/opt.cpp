@@ -37,8 +37,10 @@ static std::string read_text(const std::string& path) {
   if (stat(path.c_str(), &there) != 0 || !(S_ISREG(there.st_mode) || S_ISFIFO(there.st_mode)))
     throw UserError(fmt::format("cannot read '{}'", path),
                     "wanted a file, -, or the name of a kernel");
-  const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::fopen(path.c_str(), "r"),
-                                                                std::fclose);
+  struct Close {
+    void operator()(std::FILE* f) const { std::fclose(f); }
+  };
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "r"));
   if (!file) throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
   return read_all(file.get(), path);
 }

@@ -12,14 +12,14 @@
 namespace tw::cli {
 
 /// Where each output goes: --output NAME=FILE, or nothing.
-static std::vector<std::pair<size_t, std::string>> output_files(const Call& call,
+static std::vector<std::pair<size_t, std::string>> output_files(const kernels::KernelEntry& k,
                                                                 const Arguments& a) {
   std::vector<std::pair<size_t, std::string>> files;
   for (const std::string& text : a.outputs) {
     auto [name, file] = split_pair("--output", text, "name=FILE.npy");
     size_t index = 0;
     bool found = false;
-    for (const kernels::Argument& argument : call.arguments) {
+    for (const kernels::Argument& argument : k.arguments(problem_of(k, a))) {
       if (!argument.output) continue;
       if (argument.name == name) {
         for (const auto& [earlier, other] : files)
@@ -32,15 +32,14 @@ static std::vector<std::pair<size_t, std::string>> output_files(const Call& call
       ++index;
     }
     if (!found)
-      throw UserError(
-          fmt::format("--output names '{}', which is no output of '{}'", name, call.entry->name));
+      throw UserError(fmt::format("--output names '{}', which is no output of '{}'", name, k.name));
   }
   return files;
 }
 
 int run_run(const Arguments& a) {
+  const auto files = output_files(kernels::kernel_named(a.target), a);
   Call call = call_of(a);
-  auto files = output_files(call, a);
   const std::string source = run_call(call, a);
   fmt::print("{} {}\n", call.entry->name, to_string(call.problem));
   if (!source.empty()) fmt::print("  emitted source: {}\n", source);
