@@ -42,6 +42,10 @@ class Command : public testing::Test {
     EXPECT_EQ(e.out.find("terminate called"), std::string::npos);
   }
 
+  std::string read(const std::string& file) const {
+    std::ifstream in(folder_ + "/" + file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
   void write(const std::string& file, const std::string& bytes) const {
     std::ofstream(folder_ + "/" + file, std::ios::binary) << bytes;
   }
@@ -204,8 +208,7 @@ TEST_F(Command, CheckPrintsOnlyJsonOnStandardOutputWhenItIsAsked) {
     const nlohmann::json row = nlohmann::json::parse(e.out);
     EXPECT_EQ(row["kernel"], "row_reduce");
     (all == 0 ? all : chosen) = row["problems"];
-    std::ifstream errors(folder_ + "/errors");
-    const std::string text(std::istreambuf_iterator<char>(errors), {});
+    const std::string text = read("errors");
     EXPECT_NE(text.find("right"), std::string::npos);
     EXPECT_EQ(text.find('\r'), std::string::npos);
   }
@@ -235,9 +238,7 @@ TEST_F(Command, EjectsSourceThatBuildsAlone) {
          "gemm k=1024,m=1024,n=1024 f32 epilogue=bias out=same, neon");
   expect("eject softmax --shape m=65536,n=4096 --output large.cpp", 0, "g++ -O2 -c large.cpp");
   auto streams = [&](const char* file) {
-    std::ifstream header(folder_ + "/" + file);
-    const std::string text((std::istreambuf_iterator<char>(header)), {});
-    return text.find("around the caches") != std::string::npos;
+    return read(file).find("around the caches") != std::string::npos;
   };
   EXPECT_FALSE(streams("own.h"));
   EXPECT_TRUE(streams("large.h") || !__builtin_cpu_supports("avx2"));

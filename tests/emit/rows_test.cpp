@@ -10,7 +10,7 @@
 namespace tw::test {
 namespace {
 
-double random_value(int64_t i) {
+double value_at(int64_t i) {
   std::mt19937 g(static_cast<unsigned>(i) * 7919u + 13u);
   return std::uniform_real_distribution<float>(-3, 3)(g);
 }
@@ -55,7 +55,7 @@ for i1 in 0..cdiv(N, 512) step 1 {
 TEST_P(Rows, SoftmaxOfAnyLength) {
   for (const auto& [m, n] : shapes_) {
     Guarded x(f32, {m, n}, {n + 3, 1}), y(f32, {m, n}, {n + 5, 1});
-    x.fill(random_value);
+    x.fill(value_at);
     run_text(kSoftmax, {x, y}, GetParam());
     EXPECT_EQ(y.damage(), "");
     for (int64_t i = 0; i < m; ++i) {

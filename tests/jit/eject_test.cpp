@@ -3,6 +3,7 @@
 
 #include "tw/base/error.h"
 
+#include "tests/jit/cache_support.h"
 #include "tests/jit/ejected.h"
 #include "tests/jit/scale.h"
 #include "tests/support/expect_error.h"
@@ -182,8 +183,7 @@ TEST_F(Eject, StreamsWhereItIsToldTo) {
   const Kernel k = compile(scale(3), Device::open_as(machine_named("avx2")));
   auto text = [&](bool streaming) {
     k.eject(source(), streaming);
-    std::ifstream header(folder_.path() + "/own.h");
-    return std::string((std::istreambuf_iterator<char>(header)), {});
+    return read(folder_.path() + "/own.h");
   };
   EXPECT_NE(text(true).find("Stores go around the caches"), std::string::npos);
   EXPECT_EQ(text(false).find("Stores go around the caches"), std::string::npos);

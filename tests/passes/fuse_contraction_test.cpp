@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tw/ir/print.h"
-#include "tw/ir/verify.h"
 
+#include "tests/passes/run_pass.h"
 #include "tests/support/golden.h"
 
 namespace tw {
@@ -29,12 +29,7 @@ std::string text(const Parts& p) {
 }
 
 Program fused(const std::string& text) {
-  Program p = parse(text, "test.tw");
-  const CpuMachine& machine = machine_named("avx512");
-  const Mapping mapping;
-  const Specialisation specialisation;
-  fuse_contraction(p, {machine, mapping, specialisation});
-  verify(p, "fuse_contraction");
+  Program p = test::run_pass(fuse_contraction, parse(text, "test.tw"), "avx512");
   const std::string out = print(p);
   EXPECT_EQ(print(parse(out)), out);
   return p;

@@ -3,25 +3,20 @@
 #include <gtest/gtest.h>
 
 #include "tw/ir/print.h"
-#include "tw/ir/verify.h"
+
+#include "tests/passes/run_pass.h"
 
 namespace tw {
 namespace {
 
-const Mapping kMapping;
-const Specialisation kSpecialisation;
-
 std::string merged(const std::string& text) {
-  Program p = parse(text);
-  merge_equal(p, {machine_named("generic"), kMapping, kSpecialisation});
-  verify(p, "merge_equal");
-  return print(p);
+  return print(test::run_pass(merge_equal, parse(text)));
 }
 
-const std::string kHead = "program p\ndim N\nin A: f32[N]\ninout C: f32[N]\ngrid (4)\n\n";
+const std::string kOneInput = "program p\ndim N\nin A: f32[N]\ninout C: f32[N]\ngrid (4)\n\n";
 
 TEST(MergeEqual, ComputesEqualOpsOnceInARegionAndThoseInside) {
-  EXPECT_EQ(merged(kHead + R"(%0 = load A{0} : f32[8]
+  EXPECT_EQ(merged(kOneInput + R"(%0 = load A{0} : f32[8]
 %1 = exp %0 : f32[8]
 %5 = for i0 in 0..N step 1 carry (%2 = %1) : f32[8] {
   %3 = exp %0 : f32[8]
@@ -33,7 +28,7 @@ TEST(MergeEqual, ComputesEqualOpsOnceInARegionAndThoseInside) {
 %8 = mul %7, %5 : f32[8]
 store %8 to C{0}
 )"),
-            kHead + R"(%0 = load A{0} : f32[8]
+            kOneInput + R"(%0 = load A{0} : f32[8]
 %1 = exp %0 : f32[8]
 %4 = for i0 in 0..N step 1 carry (%2 = %1) : f32[8] {
   %3 = add %1, %2 : f32[8]
@@ -45,7 +40,7 @@ store %5 to C{0}
 }
 
 TEST(MergeEqual, WhatDiffersStays) {
-  const std::string text = kHead + R"(%0 = load C{0} : f32[8]
+  const std::string text = kOneInput + R"(%0 = load C{0} : f32[8]
 store %0 to C{8}
 %1 = load C{0} : f32[8]
 %2 = full 0 : f32[8]
@@ -64,7 +59,7 @@ store %11 to C{0}
 }
 
 TEST(MergeEqual, SidesOfABranchDoNotSeeEachOther) {
-  const std::string text = kHead + R"(%0 = load A{0} : f32[8]
+  const std::string text = kOneInput + R"(%0 = load A{0} : f32[8]
 %3 = if pid0 < 1 : f32[8] {
   %1 = exp %0 : f32[8]
   yield %1
@@ -78,7 +73,7 @@ store %3 to C{0}
 }
 
 TEST(MergeEqual, CombinersAreClosed) {
-  EXPECT_EQ(merged(kHead + R"(%0 = full 2 : f32[]
+  EXPECT_EQ(merged(kOneInput + R"(%0 = full 2 : f32[]
 %1 = reshape %0 : f32[1]
 store %1 to C{0}
 %2 = load A{0} : f32[8]
@@ -92,7 +87,7 @@ store %1 to C{0}
 }
 store %9 to C{1}
 )"),
-            kHead + R"(%0 = full 2 : f32[]
+            kOneInput + R"(%0 = full 2 : f32[]
 %1 = reshape %0 : f32[1]
 store %1 to C{0}
 %2 = load A{0} : f32[8]

@@ -4,8 +4,8 @@
 
 #include "tw/base/error.h"
 #include "tw/ir/print.h"
-#include "tw/ir/verify.h"
 
+#include "tests/passes/run_pass.h"
 #include "tests/support/expect_error.h"
 
 namespace tw {
@@ -14,23 +14,18 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const char* const kHead =
+const char* const kSignature =
     "program p\ndim N\nin X: f32[N]\ninout Y: f32[N]\nout Z: f32[N]\ngrid (cdiv(N, 16))\n\n";
 
 /// What the pass keeps, as the operands of the `keep` ops it adds, in order.
 std::vector<std::string> kept(const std::string& body) {
-  Program p = parse(kHead + body);
-  verify(p, "parse");
-  const Mapping mapping;
-  const Specialisation specialisation;
-  place_tiles(p, {machine_named("avx2"), mapping, specialisation});
-  verify(p, "place_tiles");
+  const Program p = test::run_pass(place_tiles, parse(kSignature + body), "avx2");
   std::vector<const Op*> def(p.values.size());
-  walk(std::as_const(p), [&](const Op& op) {
+  walk(p, [&](const Op& op) {
     for (const ValueId v : op.out) def[v] = &op;
   });
   std::vector<std::string> names;
-  walk(std::as_const(p), [&](const Op& op) {
+  walk(p, [&](const Op& op) {
     if (op.code == Opcode::keep) names.push_back(info(def[op.in[0]]->code).name);
   });
   return names;

@@ -7,25 +7,20 @@
 
 #include "tw/interp/interpreter.h"
 #include "tw/ir/print.h"
-#include "tw/ir/verify.h"
 #include "tw/passes/merge_equal.h"
 
+#include "tests/passes/run_pass.h"
 #include "tests/support/random_program.h"
 
 namespace tw {
 namespace {
 
-const Mapping kMapping;
-const Specialisation kSpecialisation;
-const PassContext kContext{machine_named("generic"), kMapping, kSpecialisation};
+using test::run_pass;
 
 std::string simplified(const std::string& text) {
-  Program p = parse(text);
-  simplify(p, kContext);
-  verify(p, "simplify");
+  const Program p = run_pass(simplify, parse(text));
   const std::string once = print(p);
-  simplify(p, kContext);
-  EXPECT_EQ(print(p), once) << "not idempotent";
+  EXPECT_EQ(print(run_pass(simplify, p)), once) << "not idempotent";
   return once;
 }
 
@@ -195,11 +190,9 @@ TEST(Simplify, EachRewriteFiresAndKeepsEveryBit) {
                      : std::vector<std::string>{"b1"};
       for (const std::string& t : dtypes) {
         const std::string text = rule_program(r.from, t);
-        Program p = parse(text, r.from);
-        Program before = p;
+        Program before = parse(text, r.from);
+        const Program p = run_pass(simplify, before);
         canonicalize(before);
-        simplify(p, kContext);
-        verify(p, r.from);
         Program wanted = parse(rule_program(r.to, t), r.to);
         canonicalize(wanted);
         EXPECT_EQ(print(p), print(wanted)) << r.from << " of " << t;
@@ -218,12 +211,7 @@ TEST(Simplify, RandomProgramsKeepEveryBit) {
     Program p = r.program;
     canonicalize(p);
     const std::string canonical = print(p);
-    Program merged = p;
-    merge_equal(merged, kContext);
-    verify(merged, "merge_equal");
-    Program simple = merged;
-    simplify(simple, kContext);
-    verify(simple, "simplify");
+    const Program simple = run_pass(simplify, run_pass(merge_equal, p));
     changed += print(simple) != canonical;
     const test::Arguments args = test::arguments(r), again = test::arguments(r);
     const test::Arguments third = test::arguments(r);

@@ -8,8 +8,6 @@ namespace tw::test {
 
 namespace {
 
-bool is_fp8(DType t) { return t == e4m3 || t == e5m2; }
-
 bool stretches(const Extents& a, const Extents& b) {
   if (a.size() != b.size()) return false;
   for (size_t k = 0; k < a.size(); ++k)

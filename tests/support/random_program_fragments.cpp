@@ -8,8 +8,6 @@ namespace tw::test {
 
 namespace {
 
-bool is_fp8(DType t) { return t == e4m3 || t == e5m2; }
-
 bool computes(DType t) { return t != b1 && !is_fp8(t); }
 
 }  // namespace

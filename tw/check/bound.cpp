@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace tw::check {
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 double family_ulps(Family f) {
   switch (f) {
@@ -59,15 +56,15 @@ double error_ratio(DType out, double got, double reference, double bound) {
   if (std::isnan(got) || std::isnan(reference)) {
     // e4m3 has no infinity: what overflows becomes NaN.
     if (out == e4m3 && std::isnan(got) && may_overflow(out, reference, bound)) return 0;
-    return std::isnan(got) && std::isnan(reference) ? 0 : kInf;
+    return std::isnan(got) && std::isnan(reference) ? 0 : INFINITY;
   }
-  if (std::isinf(reference)) return got == reference ? 0 : kInf;
+  if (std::isinf(reference)) return got == reference ? 0 : INFINITY;
   if (std::isinf(got)) {
     const bool same_sign = std::signbit(got) == std::signbit(reference);
-    return same_sign && is_float(out) && may_overflow(out, reference, bound) ? 0 : kInf;
+    return same_sign && is_float(out) && may_overflow(out, reference, bound) ? 0 : INFINITY;
   }
   if (bound == 0)
-    return got == reference && std::signbit(got) == std::signbit(reference) ? 0 : kInf;
+    return got == reference && std::signbit(got) == std::signbit(reference) ? 0 : INFINITY;
   return std::fabs(got - reference) / bound;
 }
 

@@ -71,10 +71,14 @@ double ValueStream::floating() {
 }
 
 double ValueStream::special() {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
   const double subnormal = ulp(dtype_, 0) * 3;
-  const double all[] = {
-      std::numeric_limits<double>::quiet_NaN(), kInf, -kInf, 0.0, -0.0, subnormal, -subnormal};
+  const double all[] = {std::numeric_limits<double>::quiet_NaN(),
+                        INFINITY,
+                        -INFINITY,
+                        0.0,
+                        -0.0,
+                        subnormal,
+                        -subnormal};
   return all[random_() % std::size(all)];
 }
 

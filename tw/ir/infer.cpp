@@ -9,8 +9,6 @@
 namespace tw {
 namespace {
 
-bool is_fp8(DType t) { return t == e4m3 || t == e5m2; }
-
 // What an op asks of the element type of its operands.
 enum class Needs { any, number, floating, integer, bits };
 

@@ -25,10 +25,12 @@ void names(const Program& p) {
   std::set<std::string> dims, params;
   for (const Dim& d : p.dims) {
     check({}, "dim", d.name);
-    if (is_symbol_word(d.name)) fail({}, fmt::format("dim '{}' has a reserved name", d.name));
-    if (!dims.insert(d.name).second) fail({}, fmt::format("two dims are named '{}'", d.name));
+    if (is_symbol_word(d.name))
+      fail(SourceLoc{}, fmt::format("dim '{}' has a reserved name", d.name));
+    if (!dims.insert(d.name).second)
+      fail(SourceLoc{}, fmt::format("two dims are named '{}'", d.name));
     if (d.multiple_of < 1)
-      fail({}, fmt::format("dim '{}' is a multiple of {}", d.name, d.multiple_of));
+      fail(SourceLoc{}, fmt::format("dim '{}' is a multiple of {}", d.name, d.multiple_of));
   }
   for (const Param& a : p.params) {
     check(a.at, "parameter", a.name);
@@ -62,7 +64,7 @@ void parameters(const Program& p) {
 
 void grid(const Program& p) {
   if (p.grid.empty() || p.grid.size() > 3)
-    fail({}, fmt::format("the grid has {} axes, not 1 to 3", p.grid.size()));
+    fail(SourceLoc{}, fmt::format("the grid has {} axes, not 1 to 3", p.grid.size()));
   for (const Expr& e : p.grid) check_host_expr(p, e, {}, "the grid");
 }
 
@@ -111,7 +113,7 @@ void check_shape_of(const Program& p, const Op& op) {
 
 void structure(const Program& p) {
   if (!p.body.args.empty() || !p.body.yields.empty())
-    fail({}, "the body of a program has no arguments and yields nothing");
+    fail(SourceLoc{}, "the body of a program has no arguments and yields nothing");
   walk(p, [&](const Op& op) { check_shape_of(p, op); });
 }
 

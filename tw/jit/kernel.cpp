@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -22,6 +21,7 @@
 #include "tw/jit/variants.h"
 #include "tw/passes/pipeline.h"
 #include "tw/runtime/launch.h"
+#include "tw/tensor/file.h"
 
 namespace tw {
 
@@ -192,23 +192,18 @@ std::string Kernel::explain_miss(const std::vector<TensorView>& inputs,
 
 std::string Kernel::mapping() const { return to_string(state().options.mapping); }
 
-static void write_source(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file)
-    throw EnvError(fmt::format("eject: cannot write '{}'", path.string()),
-                   "name a file in a folder that exists");
-}
-
 void Kernel::eject(const std::string& path, const Specialisation& s) const {
   std::filesystem::path file(path);
   if (file.extension() != ".cpp")
     throw UserError(fmt::format("eject: '{}' is no name of C++ source", path),
                     "wanted a file that ends in .cpp");
   const Ejected e = state().eject(s, file.stem());
-  write_source(file, e.source);
-  write_source(file.replace_extension(".h"), e.header);
+  try {
+    write_file(file, {e.source});
+    write_file(file.replace_extension(".h"), {e.header});
+  } catch (const EnvError& error) {
+    throw EnvError("eject: " + error.message(), error.hint());
+  }
 }
 
 void Kernel::eject(const std::string& path, bool streaming) const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tw/base/error.h"
+#include "tw/base/round.h"
 #include "tw/limit/limit.h"
 
 namespace tw {
@@ -165,7 +166,7 @@ class Counter {
   int64_t trips(const LoopAttr& loop, const Coordinates& at) const {
     const int64_t lo = value(loop.lo, at), hi = value(loop.hi, at);
     const int64_t step = std::max<int64_t>(value(loop.step, at), 1);
-    return hi > lo ? (hi - lo + step - 1) / step : 0;
+    return hi > lo ? ceil_div(hi - lo, step) : 0;
   }
 
   /// Notes how many values each loop counter takes in the first instance.

@@ -32,6 +32,7 @@ class Expr {
   Expr(int64_t c);
   Expr(int c) : Expr(static_cast<int64_t>(c)) {}
   static Expr symbol(SymbolKind kind, int id);
+  static Expr symbol(Symbol s) { return symbol(s.kind, s.id); }
   static Expr binary(Kind kind, const Expr& a, const Expr& b);
 
   Kind kind() const;

@@ -146,7 +146,9 @@ class Race {
   }
 
   void leave_slow_behind() {
-    const auto time = [](const Racer& r) { return median_interval(r.result.block_us).median; };
+    const auto time = [](const Racer& r) {
+      return (r.result.block_us[0] + r.result.block_us[1]) / 2;
+    };
     double best = std::numeric_limits<double>::infinity();
     for (size_t i = 1; i < racers_.size(); ++i)
       if (racers_[i].in()) best = std::min(best, time(racers_[i]));

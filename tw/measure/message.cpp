@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tw/base/error.h"
+#include "tw/base/round.h"
 
 namespace tw::measure {
 
@@ -34,7 +35,6 @@ bool read_all(int socket, char* to, size_t size, double timeout_s) {
 }
 
 constexpr int64_t kLine = 64;
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 

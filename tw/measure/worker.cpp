@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "tw/base/error.h"
+#include "tw/base/round.h"
 #include "tw/measure/impl/message.h"
 
 namespace tw::measure {
@@ -127,7 +128,7 @@ class Worker {
   /// Whole rounds through all sets, each shuffled: long enough for the calls, or repeated by them.
   std::vector<int> random_order(int64_t calls, std::mt19937_64& random) const {
     const int sets = exchange_.sets();
-    const int64_t rounds = std::min<int64_t>((calls + sets - 1) / sets, 1024 / sets + 1);
+    const int64_t rounds = std::min<int64_t>(ceil_div(calls, sets), 1024 / sets + 1);
     std::vector<int> order(rounds * sets);
     for (int64_t r = 0; r < rounds; ++r) {
       auto begin = order.begin() + r * sets;

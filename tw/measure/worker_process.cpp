@@ -83,7 +83,8 @@ std::vector<std::string> environment_for(int threads) {
   for (const std::string& name : counts) out.push_back(name + std::to_string(threads));
   const std::string core = "OPENBLAS_CORETYPE=";
   const bool said = std::ranges::any_of(out, [&](auto& entry) { return entry.starts_with(core); });
-  if (!said && !openblas_core().empty()) out.push_back(core + openblas_core());
+  const std::string known = said ? "" : openblas_core();
+  if (!known.empty()) out.push_back(core + known);
   return out;
 }
 

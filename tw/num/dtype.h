@@ -44,6 +44,8 @@ const DTypeInfo& info(DType t);
 inline const char* name(DType t) { return info(t).name; }
 inline int64_t bytes(DType t) { return info(t).bytes; }
 inline bool is_float(DType t) { return info(t).cls == DTypeClass::floating; }
+/// The 8-bit floats, which are stored and converted but not computed with.
+inline bool is_fp8(DType t) { return t == e4m3 || t == e5m2; }
 inline bool is_signed_int(DType t) { return info(t).cls == DTypeClass::signed_int; }
 inline bool is_unsigned_int(DType t) { return info(t).cls == DTypeClass::unsigned_int; }
 inline bool is_int(DType t) { return is_signed_int(t) || is_unsigned_int(t); }

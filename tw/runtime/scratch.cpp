@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <vector>
 
+#include "tw/base/round.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw {
@@ -33,7 +34,7 @@ Stack& stack() {
 
 void* grow(Block& b, int64_t bytes) {
   const int64_t page = bytes > kHuge ? kHuge : 4096;
-  const int64_t size = (bytes + page - 1) / page * page;
+  const int64_t size = round_up(bytes, page);
   void* p = nullptr;
   if (bytes > machine_memory()) return nullptr;  // an overcommitting kernel would grant it
   if (posix_memalign(&p, page, size) != 0) return nullptr;

@@ -9,6 +9,7 @@
 
 #include "tw/base/env.h"
 #include "tw/base/error.h"
+#include "tw/base/round.h"
 #include "tw/runtime/futex.h"
 #include "tw/runtime/scratch.h"
 
@@ -133,8 +134,7 @@ void ThreadPool::run(int64_t n, Task task, void* ctx, int64_t scratch_bytes, int
     task(ctx, 0, n, scratch);
     return;
   }
-  const Job job{
-      task, ctx, n, (n + kMaxUnits - 1) / kMaxUnits, scratch_bytes, static_cast<int>(members)};
+  const Job job{task, ctx, n, ceil_div(n, kMaxUnits), scratch_bytes, static_cast<int>(members)};
   open(job);
   work(0, job, scratch);
   close();
@@ -143,7 +143,7 @@ void ThreadPool::run(int64_t n, Task task, void* ctx, int64_t scratch_bytes, int
 
 void ThreadPool::open(const Job& job) {
   job_ = job;
-  const int64_t units = (job.n + job.unit - 1) / job.unit;
+  const int64_t units = ceil_div(job.n, job.unit);
   for (int i = 0; i < job.members; ++i) {
     shares_[i].left.store(pack(units * i / job.members, units * (i + 1) / job.members),
                           std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tw/base/error.h"
+#include "tw/base/round.h"
 #include "tw/num/codec.h"
 
 namespace tw {
@@ -106,7 +107,7 @@ Tensor Tensor::slice(int axis, int64_t begin, int64_t end, int64_t step) const {
                     begin, end, step, axis, to_string(view_), n));
   }
   TensorView v = view_;
-  v.dims[axis] = (end - begin + step - 1) / step;
+  v.dims[axis] = ceil_div(end - begin, step);
   v.strides[axis] *= step;
   if (v.count() != 0) {
     v.data = static_cast<char*>(v.data) + begin * view_.strides[axis] * bytes(v.dtype);

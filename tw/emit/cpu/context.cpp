@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "tw/base/round.h"
+
 namespace tw::cpu {
 namespace {
-
-constexpr int64_t kAlign = 64;
 
 void record(const Region& r, std::vector<const Op*>& def) {
   for (const Op& op : r.ops) {
@@ -96,8 +96,7 @@ const Storage& Context::reserve(ValueId v, Writer& out) {
     return s;
   }
   // One vector of slack: whole vectors may be read past the last element.
-  const int64_t size =
-      (count(type.shape) * bytes(reg) + machine.vector_bytes + kAlign - 1) / kAlign * kAlign;
+  const int64_t size = round_up(count(type.shape) * bytes(reg) + machine.vector_bytes, kAlign);
   const std::string element = prelude.type(reg);
   out.line(fmt::format("{0}* const {1} = ({0}*)((char*)scratch + {2});  // {3}", element, s.name,
                        scratch, to_string(type)));

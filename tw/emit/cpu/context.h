@@ -15,6 +15,9 @@
 
 namespace tw::cpu {
 
+/// Alignment of everything in the instance's scratch, in bytes: a line of the caches.
+constexpr int64_t kAlign = 64;
+
 /// Where a value lives: a C++ variable when it has one element, else a row-major array of its
 /// register type in the instance's scratch.
 struct Storage {
@@ -47,11 +50,11 @@ struct Context {
   Symbol new_loop(const std::string& name, int64_t extent);
   std::string symbol_text(Symbol s) const;
   std::string text(const Expr& e) const;
-  /// Reserves scratch for the value and makes it its storage; `out` gets the declaration.
   /// Whether stores to the tensor go around the caches: it is large and never read here.
   bool streams(int param) const;
   /// Whether nothing is stored after the view in an instance.
   bool is_last_store(const View* view) const;
+  /// Reserves scratch for the value and makes it its storage; `out` gets the declaration.
   const Storage& reserve(ValueId v, Writer& out);
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <functional>
 
+#include "tw/base/round.h"
 #include "tw/emit/cpu/contract_operand.h"
 #include "tw/emit/cpu/contract_tile.h"
 #include "tw/emit/cpu/nest.h"
@@ -11,7 +12,6 @@
 namespace tw::cpu {
 namespace {
 
-constexpr int64_t kAlign = 64;
 constexpr int64_t kWaitingColumns = 1024;  // of sums that wait in scratch at a time
 
 const char* const kBlockText = R"(// n in equal blocks of whole units, at most `most` each.
@@ -26,9 +26,6 @@ const char* const kCopyText =
   for (i64 i = 0; i < m; ++i)
     for (i64 j = 0; j < n; ++j) to[i * to_row + j] = from[i * from_row + j];
 })";
-
-Expr of(Symbol s) { return Expr::symbol(s.kind, s.id); }
-int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 class Contraction {
  public:
@@ -190,7 +187,7 @@ class Contraction {
     out.line(fmt::format("const bool {} = small && {} == {};", there, is_a ? "m" : "n", full));
     out.line(fmt::format("const {}* {} = {};", type_, v, packed));
     out.open(fmt::format("if ({}) {{", there));
-    const std::string address = x.address(of(panel), of(k0), out);
+    const std::string address = x.address(Expr::symbol(panel), Expr::symbol(k0), out);
     out.line(fmt::format("{} = {};", v, address));
     out.close();
     if (is_a) out.line(fmt::format("const i64 a_row = {} ? {} : 1;", there, x.kept_stride()));
@@ -202,8 +199,8 @@ class Contraction {
     const View& view = plain_store_->as<ViewAttr>().view;
     const ParamFacts& facts = c_.specialisation.params[view.param];
     Coords at(view.origin.begin(), view.origin.end());
-    at[view.axes[0]] = simplify(at[view.axes[0]] + of(loops_.row), c_.facts);
-    at[view.axes[1]] = simplify(at[view.axes[1]] + of(loops_.col), c_.facts);
+    at[view.axes[0]] = simplify(at[view.axes[0]] + Expr::symbol(loops_.row), c_.facts);
+    at[view.axes[1]] = simplify(at[view.axes[1]] + Expr::symbol(loops_.col), c_.facts);
     Expression e(c_);
     const std::string address = e.address(view.param, at).pointer;
     out.append(e.body(0));
@@ -283,7 +280,7 @@ class Contraction {
                                   c_.prelude.type(s_.type, s_.lanes), c_.symbol_text(loops_.i),
                                   row_, s_.cols(), c_.symbol_text(loops_.j), col_));
     });
-    const Coords at{of(loops_.i), of(loops_.j)};
+    const Coords at{Expr::symbol(loops_.i), Expr::symbol(loops_.j)};
     for (const Op& op : epilogue_.ops) {
       if (op.code != Opcode::store) continue;
       write_element(e, e.value(op.in[0], at), {&op.as<ViewAttr>().view, nullptr}, at, active);

@@ -73,7 +73,7 @@ ContractOperand::Unit ContractOperand::find_unit() const {
   const Symbol kept = c_.new_loop("kept", shape_.lanes), k = c_.new_loop("k", shape_.lanes);
   std::vector<Expression::Access> accesses;
   e.survey = &accesses;
-  value(e, Expr::symbol(kept.kind, kept.id), Expr::symbol(k.kind, k.id));
+  value(e, Expr::symbol(kept), Expr::symbol(k));
   c_.prelude = prelude;
   c_.names = names;
   for (const Expression::Access& a : accesses) {

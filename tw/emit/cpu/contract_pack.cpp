@@ -8,8 +8,6 @@
 namespace tw::cpu {
 namespace {
 
-Expr of(Symbol s) { return Expr::symbol(s.kind, s.id); }
-
 /// Source rows of B that one pass over the panels reads: as many streams of memory.
 constexpr int kStreams = 8;
 
@@ -112,7 +110,9 @@ class Packer {
       for (int l = 0; l < s_.lanes; ++l) {
         const bool there = group + l < width_;
         values += l ? ", " : "";
-        values += there ? e.widen(operand_.value(e, of(panel_) + (group + l), of(loops_.k))).text
+        values += there ? e.widen(operand_.value(e, Expr::symbol(panel_) + (group + l),
+                                                 Expr::symbol(loops_.k)))
+                              .text
                         : vector + "{}";
       }
       arrays.push_back(c_.fresh("lines"));
@@ -133,7 +133,8 @@ class Packer {
     const std::string memory = c_.prelude.unaligned(s_.type, s_.lanes);
     return body(0, s_.lanes, [&](Expression& e) {
       for (int v = 0; v < vectors; ++v) {
-        const Reg x = e.widen(operand_.value(e, of(panel_) + v * s_.lanes, of(loops_.k)));
+        const Reg x =
+            e.widen(operand_.value(e, Expr::symbol(panel_) + v * s_.lanes, Expr::symbol(loops_.k)));
         e.body(2).line(fmt::format("*({}*)({}) = {};", memory, element_at(v * s_.lanes), x.text));
       }
     });
@@ -183,7 +184,7 @@ class Packer {
     Expression e(c_);
     e.add_loop(loops_.k);
     e.add_loop(element_);
-    const Reg r = operand_.value(e, of(element_), of(loops_.k));
+    const Reg r = operand_.value(e, Expr::symbol(element_), Expr::symbol(loops_.k));
     out_.append(e.body(0));
     out_.open(fmt::format("for (i64 {0} = {1}; {0} < k0 + kc; ++{0}) {{", k_, from_k));
     out_.append(e.body(1));

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "tw/base/round.h"
+
 namespace tw::cpu {
-namespace {
-
-int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<int> ContractShape::heights() const {
   std::vector<int> all{rows};

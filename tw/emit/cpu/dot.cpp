@@ -49,7 +49,7 @@ class DotNest {
 
   void block(int rows, int64_t from, int64_t to, bool ragged, Writer& out) {
     const std::string i = c_.symbol_text(i_), j = c_.symbol_text(j_), k = c_.symbol_text(k_);
-    const Expr row = Expr::symbol(i_.kind, i_.id), column = Expr::symbol(j_.kind, j_.id);
+    const Expr row = Expr::symbol(i_), column = Expr::symbol(j_);
     const DType held = register_type(type_.dtype);
     const std::string active = ragged ? fmt::format("{} - {}", type_.shape[1], j) : std::string();
     Expression before(c_), step(c_), after(c_);
@@ -70,7 +70,7 @@ class DotNest {
       sums.push_back(Reg{name, held, lanes_, 3, 0});
     }
     for (int r = 0; r < rows; ++r) {
-      const Expr depth = Expr::symbol(k_.kind, k_.id);
+      const Expr depth = Expr::symbol(k_);
       const Reg b = converted(step, step.value(op_.in[1], {depth, column}));
       const Reg a = converted(step, step.value(op_.in[0], {row + r, depth}));
       const Reg product = combine_pair(step, Opcode::mul, a, b);

@@ -14,7 +14,7 @@ namespace {
 
 using cpu::Writer;
 
-const char* const kAbi = R"(// The arguments of a call.
+const char* const kFileAbi = R"(// The arguments of a call.
 struct TwArgs {
   void* const* data;
   const i64* dims;
@@ -368,7 +368,7 @@ Ejected eject_cpu(const Program& lowered, const Specialisation& s, const CpuMach
   const Isa& isa = isa_of(machine);
   const Names names(lowered);
   const Program safe = cpu::with_safe_names(lowered);
-  const cpu::TaskText t = cpu::emit_task(safe, s, machine, mapping, false, kAbi);
+  const cpu::TaskText t = cpu::emit_task(safe, s, machine, mapping, false, kFileAbi);
   const std::string title = fmt::format("// {}, ejected by tilewright for {}, {}. It is yours.",
                                         lowered.name, machine.isa, to_string(mapping));
   Writer before, after;

@@ -61,7 +61,7 @@ class ElementNest {
         continue;
       }
       const Symbol s = axes_[loop].counter;
-      const Expr rest = simplify(b.at - Expr::symbol(s.kind, s.id), c_.facts);
+      const Expr rest = simplify(b.at - Expr::symbol(s), c_.facts);
       ranges_[loop].whole = false;
       if (b.low) ranges_[loop].lo = c_.text(simplify(max(Expr(0) - rest, Expr(0)), c_.facts));
       if (b.high) {
@@ -165,7 +165,7 @@ class ElementNest {
       moves = moves || mentions(x, pid);
       x = simplify(substitute(x,
                               [&](Symbol s) -> std::optional<Expr> {
-                                if (s == pid) return Expr::symbol(s.kind, s.id) + 1;
+                                if (s == pid) return Expr::symbol(s) + 1;
                                 return std::nullopt;
                               }),
                    c_.facts);

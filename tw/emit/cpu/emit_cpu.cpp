@@ -9,7 +9,7 @@
 namespace tw {
 namespace {
 
-const char* const kAbi = R"(// The text ABI: what the host passes.
+const char* const kHostAbi = R"(// The text ABI: what the host passes.
 struct TwHost {
   void (*par)(const TwHost*, i64 n, void (*task)(void*, i64 lo, i64 hi, void* scratch), void* ctx);
 };
@@ -56,7 +56,7 @@ EmittedCpu emit_cpu(const Program& lowered, const Specialisation& s, const CpuMa
                           machine.isa + to_string(mapping);
   const std::string entry = fmt::format("tw_{}_{}", lowered.name, hash_hex(key).substr(0, 8));
   const Program p = cpu::with_safe_names(lowered);
-  const cpu::TaskText t = cpu::emit_task(p, s, machine, mapping, debug_lines, kAbi);
+  const cpu::TaskText t = cpu::emit_task(p, s, machine, mapping, debug_lines, kHostAbi);
   return {fmt::format("// {}, {}\n{}\n{}\n{}", entry, machine.isa, t.prelude, t.task,
                       entry_text(p, entry)),
           launch_spec(lowered, entry, t.scratch_bytes)};

@@ -201,7 +201,7 @@ Reg Expression::index(const Expr& e, DType t) {
   const std::string counter = c_.symbol_text(loops_[lane_loop_]);
   c_.loop_names[lane.id] = fmt::format("({} + l)", counter);
   const Expr per_lane = substitute(e, [&](Symbol s) -> std::optional<Expr> {
-    if (s == loops_[lane_loop_]) return Expr::symbol(lane.kind, lane.id);
+    if (s == loops_[lane_loop_]) return Expr::symbol(lane);
     return std::nullopt;
   });
   return define_lanes(t, loops, fmt::format("({})({})", name(t), c_.text(per_lane)));

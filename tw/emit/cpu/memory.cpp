@@ -79,7 +79,7 @@ Expression::Address Expression::address_of(const std::string& base, const std::s
         }
       }
       if (!s || *s == 0) continue;
-      const Expr part = simplify(Expr::symbol(loops_[k].kind, loops_[k].id) * *s, c_.facts);
+      const Expr part = simplify(Expr::symbol(loops_[k]) * *s, c_.facts);
       parts.push_back({1u << k, scaled(c_.text(part))});
       rest = simplify(without(rest, loops_[k]), c_.facts);
     }
@@ -263,7 +263,7 @@ Reg Expression::load_by_lane(int param, const Coords& at, const Number& pad,
   for (Expr& e : per_lane) {
     loops |= loops_of(e);
     e = substitute(e, [&](Symbol s) -> std::optional<Expr> {
-      if (s == loops_[lane_loop_]) return Expr::symbol(lane.kind, lane.id);
+      if (s == loops_[lane_loop_]) return Expr::symbol(lane);
       return std::nullopt;
     });
   }

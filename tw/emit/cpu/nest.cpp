@@ -59,7 +59,7 @@ std::vector<Axis> axes_of(Context& c, const Extents& shape, Coords& at) {
     if (shape[k] == 1) continue;
     const Symbol s = c.new_loop(kCounters[std::min<size_t>(k, 5)], shape[k]);
     axes.push_back({s, shape[k], static_cast<int>(k)});
-    at[k] = Expr::symbol(s.kind, s.id);
+    at[k] = Expr::symbol(s);
   }
   return axes;
 }

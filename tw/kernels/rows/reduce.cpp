@@ -1,11 +1,10 @@
+#include <cmath>
 #include <limits>
 
 #include "tw/kernels/rows/rows.h"
 #include "tw/lang/lang.h"
 
 namespace tw::kernels {
-
-static constexpr float kInf = std::numeric_limits<float>::infinity();
 
 static const char* name_of(RowReduction r, bool rows) {
   switch (r) {
@@ -30,7 +29,7 @@ class Accumulator {
       : kind_(r), value_(k.full(f32, shape, identity(r))), index_(k.full(i64, shape, kNone)) {}
 
   static float identity(RowReduction r) {
-    return r == RowReduction::max || r == RowReduction::argmax ? -kInf : 0.f;
+    return r == RowReduction::max || r == RowReduction::argmax ? -INFINITY : 0.f;
   }
 
   /// x: f32 chunk; position: i64 index of its elements along the axis.

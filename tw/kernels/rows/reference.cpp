@@ -9,7 +9,6 @@ using check::Family;
 using check::Reference;
 using check::ReferenceOutput;
 
-static constexpr double kInf = std::numeric_limits<double>::infinity();
 static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// X as a row-major matrix of doubles.
@@ -28,7 +27,7 @@ Reference softmax_reference(const Problem& p, std::span<const TensorView> in) {
   Matrix x(in[0]);
   Reference ref{{.family = Family::softmax, .out = p.dtype, .terms = x.n}, {room(x.data.size())}};
   for (int64_t i = 0; i < x.m; ++i) {
-    double largest = -kInf, sum = 0;
+    double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < x.n; ++j) largest = std::max(largest, x.row(i)[j]);
     for (int64_t j = 0; j < x.n; ++j) sum += std::exp(x.row(i)[j] - largest);
     for (int64_t j = 0; j < x.n; ++j) {
@@ -85,7 +84,7 @@ Reference rmsnorm_reference(const Problem& p, std::span<const TensorView> in, do
 template <class At>
 static void reduce_into(ReferenceOutput& out, int64_t index, int64_t n, const std::string& op,
                         At at) {
-  double sum = 0, magnitude = 0, largest = -kInf;
+  double sum = 0, magnitude = 0, largest = -INFINITY;
   int64_t where = -1;
   for (int64_t j = 0; j < n; ++j) {
     double v = at(j);

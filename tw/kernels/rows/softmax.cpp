@@ -1,15 +1,13 @@
-#include <limits>
+#include <cmath>
 
 #include "tw/kernels/rows/rows.h"
 #include "tw/lang/lang.h"
 
 namespace tw::kernels {
 
-static constexpr float kInf = std::numeric_limits<float>::infinity();
-
 /// The row chunk j as f32; elements past the row are -inf, so their exponentials add 0.
 static Tile chunk(const TensorRef& X, const Index& r, const Index& j, const RowTiling& t) {
-  return cast(load(X.tile({r, j}, {t.rows, t.cols}), {.pad = -kInf}), f32);
+  return cast(load(X.tile({r, j}, {t.rows, t.cols}), {.pad = -INFINITY}), f32);
 }
 
 /// Rows that one chunk holds: the weights stay in the instance's memory, Y is written once.
@@ -24,7 +22,7 @@ static void whole_row(const TensorRef& X, const TensorRef& Y, const Index& r, DT
 /// Longer rows: their largest element, their sum, then the weights again.
 static void by_chunks(Trace& k, const TensorRef& X, const TensorRef& Y, const Index& r,
                       const Index& N, DType type, const RowTiling& t) {
-  Tile m = k.full(f32, {t.rows, 1}, -kInf).named("m");
+  Tile m = k.full(f32, {t.rows, 1}, -INFINITY).named("m");
   for (Index j : k.range(cdiv(N, t.cols))) m = max(m, row_max(chunk(X, r, j, t)));
 
   Tile l = k.zeros(f32, {t.rows, 1}).named("l");
