@@ -37,24 +37,38 @@ class Tidy(Sources):
 
     def setUp(self):
         super().setUp()
-        path = str(self.root / "tw/base/a.cpp")
+        unit = self.root / "build/release/unity_0_cxx.cxx"
         self.write("build/release/compile_commands.json", json.dumps([{
-            "directory": str(self.root), "file": path,
-            "command": f"g++ -std=c++20 -Wno-restrict -I{self.root} -c {path}"}]))
+            "directory": str(self.root), "file": str(unit),
+            "command": f"g++ -std=c++20 -Wno-restrict -I{self.root} -c {unit}"}]))
+        self.write("build/release/unity_0_cxx.cxx", f'#include "{self.root}/tw/base/a.cpp"\n')
         self.write("tw/base/a.h", "#pragma once\nstruct Good {};\n")
         self.write("tw/base/a.cpp", '#include "tw/base/a.h"\nGood make() { return {}; }\n')
 
     def test_a_clean_file_is_looked_at_once(self):
-        self.assertEqual(self.run_tool(), (0, "ok  tw/base/a.cpp\ntidy: ok\n"))
+        self.assertEqual(self.run_tool(), (0, "ok  build/release/unity_0_cxx.cxx\ntidy: ok\n"))
         self.assertEqual(self.run_tool(), (0, "tidy: ok\n"))
 
-    def test_a_changed_header_is_looked_at_again(self):
+    def test_a_changed_file_is_looked_at_again(self):
         self.assertEqual(self.run_tool()[0], 0)
-        self.write("tw/base/a.h", "#pragma once\nstruct Good {};\nstruct bad_name {};\n")
-        for _ in range(2):
-            status, text = self.run_tool()
-            self.assertEqual(status, 1)
-            self.assertIn("bad_name", text)
+        for suffix in ("h", "cpp"):
+            text = (self.root / f"tw/base/a.{suffix}").read_text()
+            self.write(f"tw/base/a.{suffix}", text + f"struct bad_{suffix} {{}};\n")
+            for arguments in ((), (self.root / "tw/base/a.cpp",), ()):
+                status, said = self.run_tool(*arguments)
+                self.assertEqual(status, 1)
+                self.assertIn(f"bad_{suffix}", said)
+
+    def test_a_file_of_no_target_is_refused(self):
+        self.write("tw/base/b.cpp", "int b;\n")
+        status, said = self.run_tool()
+        self.assertEqual(status, 1)
+        self.assertIn("tw/base/b.cpp is in no target", said)
+
+    def test_a_file_of_another_folder_is_refused(self):
+        status, said = self.run_tool(self.root / "tools/tidy")
+        self.assertEqual(status, 1)
+        self.assertIn("tools/tidy is in no translation unit", said)
 
 
 if __name__ == "__main__":

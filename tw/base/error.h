@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tw/base/source_loc.h"
 
@@ -58,5 +59,9 @@ class InternalError : public Error {
  private:
   std::string reproducer_;
 };
+
+/// A hint for a name that is not among `known`: "did you mean 'x'?" when one is close by edit
+/// distance, else the list.
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace tw

@@ -9,7 +9,6 @@
 
 #include "tw/base/env.h"
 #include "tw/base/error.h"
-#include "tw/base/nearest.h"
 #include "tw/check/contestant.h"
 #include "tw/cli/bench_job.h"
 #include "tw/jit/compiler.h"

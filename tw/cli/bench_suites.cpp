@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
-#include "tw/base/nearest.h"
 #include "tw/cli/bench_case.h"
 
 namespace tw::cli {

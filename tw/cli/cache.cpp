@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "tw/base/error.h"
-#include "tw/base/nearest.h"
 #include "tw/cli/device.h"
 #include "tw/cli/verbs.h"
 

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "tw/base/error.h"
-#include "tw/base/nearest.h"
 #include "tw/num/codec.h"
 #include "tw/tensor/npy.h"
 

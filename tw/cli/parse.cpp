@@ -9,7 +9,6 @@
 
 #include "tw/base/env.h"
 #include "tw/base/error.h"
-#include "tw/base/nearest.h"
 #include "tw/check/contestant.h"
 #include "tw/cli/call.h"
 #include "tw/cli/output.h"

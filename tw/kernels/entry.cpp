@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tw/base/error.h"
-#include "tw/base/nearest.h"
 
 namespace tw::kernels {
 
