@@ -18,7 +18,7 @@ out c: f32[N]
 grid (cdiv(N, 4))
 
 %0 = load a{pid0*4} : f32[4]
-store %0 to c{pid0*4}
+store %0 to c{pid0*4 + floordiv(S*S, 100)}
 )";
 
 struct Call {
@@ -83,6 +83,13 @@ TEST(Launch, ChecksPromisesAndNames) {
   TW_EXPECT_ERROR(UserError, "'add' has no dim named 'T'", [&] { call.run(); });
   call.dims = {{"S", -1}};
   TW_EXPECT_ERROR(UserError, "dim 'S' is -1, wanted at least 0", [&] { call.run(); });
+}
+
+TEST(Launch, IndicesBeyondInt64AreRefused) {
+  Call call;
+  call.dims = {{"S", int64_t{1} << 33}};
+  TW_EXPECT_ERROR(UserError, "a coordinate of 'c' ('S*S') may be more than 64 bits hold",
+                  [&] { call.run(); });
 }
 
 TEST(Launch, OutputsOverlapNothing) {

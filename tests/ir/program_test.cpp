@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+#include "tw/base/error.h"
 #include "tw/ir/print.h"
 
 #include "tests/ir/corpus.h"
+#include "tests/support/expect_error.h"
 
 namespace tw {
 
@@ -55,6 +57,44 @@ TEST(Program, FactsFollowDimsGridAndLoops) {
   const Expr k = Expr::symbol(SymbolKind::dim, 0), i = Expr::symbol(SymbolKind::loop, 1);
   EXPECT_TRUE(prove_le(i + 1, k, facts));
   EXPECT_TRUE(prove_le(Expr::symbol(SymbolKind::pid, 1) * 64 + 64, k, facts));
+}
+
+/// A program of one instance axis that loads one element of A.
+Program loads(const std::string& coordinate, const std::string& grid = "cdiv(N, 64)") {
+  return parse("program f\ndim N\ndim Z\nin A: f32[N]\nout C: f32[Z]\ngrid (" + grid +
+                   ")\n\n%0 = load A{" + coordinate + "} : f32[1]\nstore %0 to C{0}\n",
+               "f.tw");
+}
+
+TEST(IndexRange, DimsMayBeAsLargeAsTheirProductsAllow) {
+  EXPECT_EQ(dim_limit(loads("pid0*64")), kMaxDim);
+  EXPECT_EQ(dim_limit(loads("pid0*64", "cdiv(N, 16)")), kMaxDim);
+  EXPECT_EQ(dim_limit(loads("pid0*Z")), int64_t{1} << 27);  // 2^21 instances of 2^27
+  EXPECT_EQ(dim_limit(loads("N*Z - N*Z*1")), int64_t{1} << 24);
+  EXPECT_EQ(dim_limit(loads("mod(N*N*Z, 7)")), int64_t{1} << 16) << "parts count";
+}
+
+TEST(IndexRange, LargerDimsAreFineWhenTheirProductIs) {
+  const Program p = loads("pid0*Z");
+  const auto exactly = [](int64_t n, int64_t z) { return std::vector<Interval>{{n, n}, {z, z}}; };
+  check_indices(p, exactly(int64_t{1} << 40, 1));
+  check_indices(p, exactly(1, int64_t{1} << 48));
+  TW_EXPECT_ERROR(UserError,
+                  "f.tw:8: error: f: a coordinate of 'A' ('pid0*Z') may be as large as "
+                  "4503599560261632; wanted within +-2^48",
+                  [&] { check_indices(p, exactly(int64_t{1} << 32, int64_t{1} << 26)); });
+}
+
+TEST(IndexRange, WhatNoDimMakesSmallerIsRefused) {
+  TW_EXPECT_ERROR(UserError, "f.tw:8: error: f: a coordinate of 'A' ('9223372036854775807')",
+                  [] { dim_limit(loads("9223372036854775807")); });
+  TW_EXPECT_ERROR(UserError, "an extent of the grid ('562949953421312')",
+                  [] { dim_limit(loads("0", "562949953421312")); });
+  TW_EXPECT_ERROR(UserError, "a loop bound ('9223372036854775800')", [] {
+    dim_limit(
+        parse("program f\nout C: f32[4]\ngrid (1)\n\nfor i0 in 9223372036854775800.."
+              "9223372036854775807 step 1 {\n  %0 = full 0 : f32[4]\n  store %0 to C{0}\n}\n"));
+  });
 }
 
 TEST(Program, AnEmptyGridStillHasAnOrderedRange) {

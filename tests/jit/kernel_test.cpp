@@ -73,6 +73,25 @@ TEST(Kernel, WrongArgumentsAreNamedBeforeAnythingIsCompiled) {
   EXPECT_TRUE(cache.files(".so").empty());
 }
 
+TEST(Kernel, IndicesBeyondInt64AreRefused) {
+  TempCache cache;
+  const auto shifted = [](const std::string& by) {
+    return parse(
+        "program shifted\ndim N\ndim Z\nin x: f32[N]\nout y: f32[N]\n"
+        "grid (cdiv(N, 8))\n\n%0 = load x{pid0*8 + " +
+            by + "} : f32[8]\nstore %0 to y{pid0*8}\n",
+        "f.tw");
+  };
+  TW_EXPECT_ERROR(UserError, "f.tw:8: error: shifted: a coordinate of 'x'",
+                  [&] { compile(shifted("9223372036854775807"), Device::open("cpu:0")); });
+  const Kernel k = compile(shifted("Z*Z"), Device::open("cpu:0"));
+  Tensor x = host_tensor(f32, {8}), y = host_tensor(f32, {8});
+  k({x}, {y}, {{"Z", int64_t{1} << 23}});
+  const std::string wanted = "f.tw:8: error: shifted: a coordinate of 'x' ('Z*Z')";
+  TW_EXPECT_ERROR(UserError, wanted, [&] { k({x}, {y}, {{"Z", int64_t{1} << 32}}); });
+  TW_EXPECT_ERROR(UserError, wanted, [&] { k.prepare({x}, {y}, {{"Z", INT64_MAX}}); });
+}
+
 TEST(Kernel, NoCompileMakesAMissAnError) {
   TempCache cache;
   const Kernel k = compile(scale(7), Device::open("cpu:0"));

@@ -32,7 +32,7 @@ static Signature example() {
             {"bias", bf16, 1, false, true, {n * 2}},
             {"D", i32, 2, true, true, {m, Expr(8)}}};
   s.grid = {cdiv(m, 4), n};
-  return Signature("demo", s, machine());
+  return Signature("demo", s, machine(), {});
 }
 
 struct Example {
@@ -161,10 +161,10 @@ TEST(Launch, LongOffsetsAndLargeOutputsAreFacts) {
   CpuMachine vast = machine();
   vast.l3 = int64_t{480} << 20;
   Example many(1 << 19, 8, 4);  // writes 2 * 16 MB, less than the share of a core, but enough
-  many.signature = Signature("demo", many.signature.spec(), vast);
+  many.signature = Signature("demo", many.signature.spec(), vast, {});
   EXPECT_TRUE(many.call().specialisation().streaming);
   many = Example((1 << 19) - 1, 8, 4);
-  many.signature = Signature("demo", many.signature.spec(), vast);
+  many.signature = Signature("demo", many.signature.spec(), vast, {});
   EXPECT_FALSE(many.call().specialisation().streaming);
 }
 
@@ -276,7 +276,7 @@ TEST(Launch, InputsMayOverlapEachOther) {
             {"y", f32, 1, false, true, {n}},
             {"z", f32, 1, true, false, {n}}};
   s.grid = {n};
-  Signature signature("add", s, machine());
+  Signature signature("add", s, machine(), {});
   Tensor x = host_tensor(f32, {9}), z = host_tensor(f32, {8});
   const TensorView in[] = {x.slice(0, 0, 8), x.slice(0, 1, 9)}, out[] = {z};
   EXPECT_NO_THROW(Call(signature, in, out, {}));
@@ -288,7 +288,7 @@ TEST(Launch, GridsThatCannotBeCountedAreRefused) {
   const Expr n = Expr::symbol(SymbolKind::dim, 0);
   s.args = {{"z", f32, 1, true, false, {8}}};
   s.grid = {n, n, 3};
-  Signature signature("large", s, machine());
+  Signature signature("large", s, machine(), {});
   Tensor z = host_tensor(f32, {8});
   const TensorView out[] = {z};
   const auto call = [&](int64_t extent) {

@@ -135,10 +135,12 @@ std::string symbol_name(const Program& p, Symbol s) {
   return "?";
 }
 
-Facts facts_of(const Program& p) {
+Facts facts_of(const Program& p, std::span<const Interval> dims) {
   Facts facts;
-  for (size_t d = 0; d < p.dims.size(); ++d)
-    facts[{SymbolKind::dim, static_cast<int>(d)}] = {{0, Interval::kMax}, p.dims[d].multiple_of};
+  for (size_t d = 0; d < p.dims.size(); ++d) {
+    const Interval range = dims.empty() ? Interval{0, Interval::kMax} : dims[d];
+    facts[{SymbolKind::dim, static_cast<int>(d)}] = {range, p.dims[d].multiple_of};
+  }
   for (size_t axis = 0; axis < p.grid.size(); ++axis)
     facts[{SymbolKind::pid, static_cast<int>(axis)}] = fact_of_pid(p.grid[axis], facts);
   walk(p, [&](const Op& op) {

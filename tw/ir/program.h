@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -215,7 +216,19 @@ void map_exprs(Op& op, const std::function<Expr(const Expr&)>& f);
 std::string symbol_name(const Program& p, Symbol s);
 
 /// What is known of every symbol: multiple_of of dims, ranges of pids from the grid and of loop
-/// counters.
-Facts facts_of(const Program& p);
+/// counters. `dims` narrows the dims, in their order.
+Facts facts_of(const Program& p, std::span<const Interval> dims = {});
+
+/// Extents, coordinates and loop bounds stay within +-2^48, so that int64 holds sums of a few, and
+/// dims that no program multiplies may be as large as 2^40.
+constexpr int64_t kMaxIndex = int64_t{1} << 48, kMaxDim = int64_t{1} << 40;
+
+/// Throws UserError at the op when, with dims of these ranges, an extent of the grid, a coordinate
+/// or a loop bound may leave +-kMaxIndex, or another index expression, or a part of one, int64.
+void check_indices(const Program& p, std::span<const Interval> dims);
+
+/// The largest limit found, at most kMaxDim, for which check_indices passes when all dims lie in
+/// [0, limit]. Throws what it throws when even dims of 1 are too large.
+int64_t dim_limit(const Program& p);
 
 }  // namespace tw

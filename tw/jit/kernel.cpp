@@ -25,19 +25,13 @@
 
 namespace tw {
 
-static LaunchSpec signature_of(const Program& p) {
-  LaunchSpec s;
-  for (const Dim& d : p.dims) s.dims.push_back({d.name, d.multiple_of});
-  for (const Param& a : p.params) {
-    s.args.push_back({.name = a.name,
-                      .dtype = a.dtype,
-                      .rank = static_cast<int>(a.dims.size()),
-                      .written = a.kind != ParamKind::in,
-                      .read = a.kind != ParamKind::out,
-                      .dims = a.dims});
-  }
-  s.grid = p.grid;
-  return s;
+static Signature signature_of(const Program& p, const CpuMachine& machine) {
+  auto check = [p](std::span<const int64_t> dims) {
+    std::vector<Interval> exact;
+    for (const int64_t d : dims) exact.push_back({d, d});
+    check_indices(p, exact);
+  };
+  return {p.name, launch_spec(p), machine, {dim_limit(p), check}};
 }
 
 struct Kernel::State {
@@ -45,7 +39,7 @@ struct Kernel::State {
       : program(std::move(p)),
         device(d),
         options(std::move(o)),
-        signature(program.name, signature_of(program), device.cpu()),
+        signature(signature_of(program, device.cpu())),
         text(print(program, {.lines = options.debug_info, .names = false})) {}
 
   const Program program;  // canonical

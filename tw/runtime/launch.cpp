@@ -20,8 +20,12 @@ bool streams(int64_t written_bytes, const CpuMachine& machine) {
   return written_bytes >= stream_from(machine);
 }
 
-Signature::Signature(std::string program, LaunchSpec spec, const CpuMachine& machine)
-    : program_(std::move(program)), spec_(std::move(spec)), stream_from_(stream_from(machine)) {
+Signature::Signature(std::string program, LaunchSpec spec, const CpuMachine& machine,
+                     DimCheck dim_check)
+    : program_(std::move(program)),
+      spec_(std::move(spec)),
+      dim_check_(std::move(dim_check)),
+      stream_from_(stream_from(machine)) {
   for (const LaunchSpec::Arg& a : spec_.args) {
     if (a.rank > kMaxRank) {
       throw UserError(fmt::format("{}: '{}' has rank {}: wanted at most {}", program_, a.name,
@@ -141,6 +145,12 @@ struct CallBinder {
              origin(source[d]), dim.multiple_of);
       }
     }
+  }
+
+  void check_dims() const {
+    const std::span<const int64_t> dims{call.dims_.data(), s.spec_.dims.size()};
+    const int64_t limit = s.dim_check_.limit;
+    if (std::ranges::any_of(dims, [&](int64_t d) { return d > limit; })) s.dim_check_.check(dims);
   }
 
   int64_t value(const Expr& e) const {
@@ -270,6 +280,7 @@ Call::Call(const Signature& s, std::span<const TensorView> inputs,
   for (size_t i = 0; i < b.count(); ++i) b.check_type(i);
   b.bind_named(dims);
   b.bind_symbols();
+  b.check_dims();
   b.check_extents();
   for (size_t i = 0; i < b.count(); ++i) b.check_memory(i);
   b.check_aliasing();

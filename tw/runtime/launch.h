@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -54,8 +56,15 @@ class Call {
 /// for all variants of the program.
 class Signature {
  public:
+  /// Calls whose dims are all within `limit` are fine; others are handed to `check`, which throws
+  /// UserError when some index would be too large.
+  struct DimCheck {
+    int64_t limit = std::numeric_limits<int64_t>::max();
+    std::function<void(std::span<const int64_t> dims)> check = {};
+  };
+
   /// `program` names it in errors.
-  Signature(std::string program, LaunchSpec spec, const CpuMachine& machine);
+  Signature(std::string program, LaunchSpec spec, const CpuMachine& machine, DimCheck dim_check);
 
   const LaunchSpec& spec() const { return spec_; }
   std::vector<std::string> arg_names() const;
@@ -65,6 +74,7 @@ class Signature {
   friend struct CallBinder;
   std::string program_;
   LaunchSpec spec_;
+  DimCheck dim_check_;
   size_t axes_ = 0;      ///< of all args together
   size_t inputs_ = 0;    ///< args that are only read
   int64_t stream_from_;  ///< written bytes from which stores go around the caches

@@ -15,19 +15,16 @@ void record(const Region& r, std::vector<const Op*>& def) {
   }
 }
 
-// No extent, coordinate or count of a program comes near this: sums of a few do not overflow.
-constexpr int64_t kHuge = int64_t{1} << 48;
-
-/// Facts with every range bounded.
+/// Facts with every range bounded, as calls are checked to be.
 Facts bounded_facts(const Program& p) {
   Facts facts = facts_of(p);
   const auto bound = [&](Symbol s, int64_t least) {
     Interval& range = facts[s].range;
-    range = {std::max(range.lo, least), std::min(range.hi, kHuge)};
+    range = {std::max(range.lo, least), std::min(range.hi, kMaxIndex)};
   };
   for (size_t k = 0; k < p.dims.size(); ++k) bound({SymbolKind::dim, static_cast<int>(k)}, 0);
   for (size_t k = 0; k < p.grid.size(); ++k) bound({SymbolKind::pid, static_cast<int>(k)}, 0);
-  for (int k = 0; k < p.loops; ++k) bound({SymbolKind::loop, k}, -kHuge);
+  for (int k = 0; k < p.loops; ++k) bound({SymbolKind::loop, k}, -kMaxIndex);
   return facts;
 }
 

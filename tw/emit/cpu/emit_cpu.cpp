@@ -21,19 +21,6 @@ struct TwArgs {
 };
 )";
 
-LaunchSpec launch_spec(const Program& p, const std::string& entry, int64_t scratch) {
-  LaunchSpec s;
-  s.entry = entry;
-  for (const Param& a : p.params) {
-    s.args.push_back({a.name, a.dtype, static_cast<int>(a.dims.size()), a.kind != ParamKind::in,
-                      a.kind != ParamKind::out, a.dims});
-  }
-  for (const Dim& d : p.dims) s.dims.push_back({d.name, d.multiple_of});
-  s.grid = p.grid;
-  s.scratch_bytes = scratch;
-  return s;
-}
-
 std::string entry_text(const Program& p, const std::string& entry) {
   cpu::Writer out;
   out.open(fmt::format(
@@ -48,6 +35,21 @@ std::string entry_text(const Program& p, const std::string& entry) {
 
 }  // namespace
 
+LaunchSpec launch_spec(const Program& p) {
+  LaunchSpec s;
+  for (const Param& a : p.params) {
+    s.args.push_back({.name = a.name,
+                      .dtype = a.dtype,
+                      .rank = static_cast<int>(a.dims.size()),
+                      .written = a.kind != ParamKind::in,
+                      .read = a.kind != ParamKind::out,
+                      .dims = a.dims});
+  }
+  for (const Dim& d : p.dims) s.dims.push_back({d.name, d.multiple_of});
+  s.grid = p.grid;
+  return s;
+}
+
 EmittedCpu emit_cpu(const Program& lowered, const Specialisation& s, const CpuMachine& machine,
                     const Mapping& mapping, bool debug_lines) {
   std::vector<std::string> names;
@@ -57,9 +59,12 @@ EmittedCpu emit_cpu(const Program& lowered, const Specialisation& s, const CpuMa
   const std::string entry = fmt::format("tw_{}_{}", lowered.name, hash_hex(key).substr(0, 8));
   const Program p = cpu::with_safe_names(lowered);
   const cpu::TaskText t = cpu::emit_task(p, s, machine, mapping, debug_lines, kHostAbi);
+  LaunchSpec launch = launch_spec(lowered);
+  launch.entry = entry;
+  launch.scratch_bytes = t.scratch_bytes;
   return {fmt::format("// {}, {}\n{}\n{}\n{}", entry, machine.isa, t.prelude, t.task,
                       entry_text(p, entry)),
-          launch_spec(lowered, entry, t.scratch_bytes)};
+          launch};
 }
 
 }  // namespace tw

@@ -15,6 +15,9 @@ struct EmittedCpu {
   LaunchSpec launch;
 };
 
+/// What calls of the program are checked against; without an entry.
+LaunchSpec launch_spec(const Program& p);
+
 /// C++ text for a program lowered by cpu_passes(). `debug_lines` keeps #line directives to the
 /// user's file.
 EmittedCpu emit_cpu(const Program& lowered, const Specialisation& s, const CpuMachine& machine,
