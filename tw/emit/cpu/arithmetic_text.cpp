@@ -4,10 +4,14 @@ namespace tw::cpu {
 namespace {
 
 /// A function on integers that has no vector instruction: its scalar text, and a loop over lanes.
+/// g++ 12 gives -1 for 1 in two lanes that it sees to be comparisons, as x / x is for x >= 0; `asm`
+/// hides them.
 PreludeFunction by_lane(const std::string& name, const std::string& body) {
   return {name, name + "/1", "TW_INLINE $V tw_" + name + "($V a, $V b) { " + body + " }",
-          "TW_INLINE $V tw_" + name + "($V a, $V b) {\n  for (int l = 0; l < $L; ++l) a[l] = tw_" +
-              name + "(a[l], b[l]);\n  return a;\n}"};
+          "TW_INLINE $V tw_" + name +
+              "($V a, $V b) {\n  for (int l = 0; l < $L; ++l) {\n    $E q = tw_" + name +
+              "(a[l], b[l]);\n    asm(\"\" : \"+r\"(q));  // g++ 12 takes known 0 and 1 for masks\n"
+              "    a[l] = q;\n  }\n  return a;\n}"};
 }
 
 PreludeFunction same(const std::string& name, const std::string& uses, const std::string& text) {
