@@ -13,8 +13,10 @@ double chains(int64_t steps) {
   for (V& a : acc) a = V{} + 1.0f;
   V x = V{} + 0.5f, y = V{} + 0.25f;
   asm volatile("" : "+m"(x), "+m"(y));
-  for (int64_t i = 0; i < steps; ++i)
+  for (int64_t i = 0; i < steps; ++i) {
+#pragma GCC unroll 32
     for (V& a : acc) a = a * x + y;
+  }
   for (V& a : acc) asm volatile("" ::"m"(a));
   constexpr int64_t kLanes = sizeof(V) / sizeof(float);
   return 2.0 * static_cast<double>(kChains * kLanes * steps);
@@ -28,12 +30,14 @@ void read_all(const char* from, size_t bytes) {
   const size_t each = bytes / kStreams / sizeof(V);
   const V* at = reinterpret_cast<const V*>(from);
   V sum[kStreams] = {};
-  for (size_t i = 0; i < each; ++i)
+  for (size_t i = 0; i < each; ++i) {
+#pragma GCC unroll 4
     for (size_t s = 0; s < kStreams; ++s) {
       const V* here = at + s * each + i;
       __builtin_prefetch(reinterpret_cast<const char*>(here) + kAhead);
       sum[s] += *here;
     }
+  }
   for (V& v : sum) asm volatile("" ::"m"(v));
 }
 
@@ -42,8 +46,10 @@ void write_all(char* to, size_t bytes) {
   const size_t each = bytes / kStreams / sizeof(V);
   V* at = reinterpret_cast<V*>(to);
   V v = V{} + 1.0f;
-  for (size_t i = 0; i < each; ++i)
+  for (size_t i = 0; i < each; ++i) {
+#pragma GCC unroll 4
     for (size_t s = 0; s < kStreams; ++s) store(at + s * each + i, v);
+  }
   asm volatile("" ::: "memory");
 }
 
@@ -52,12 +58,14 @@ void copy_all(char* to, const char* from, size_t bytes) {
   const size_t each = bytes / kStreams / sizeof(V);
   V* out = reinterpret_cast<V*>(to);
   const V* in = reinterpret_cast<const V*>(from);
-  for (size_t i = 0; i < each; ++i)
+  for (size_t i = 0; i < each; ++i) {
+#pragma GCC unroll 4
     for (size_t s = 0; s < kStreams; ++s) {
       const V* here = in + s * each + i;
       __builtin_prefetch(reinterpret_cast<const char*>(here) + kAhead);
       store(out + s * each + i, *here);
     }
+  }
   asm volatile("" ::: "memory");
 }
 
