@@ -53,6 +53,20 @@ const Builtin kBuiltins[] = {
      4,
      "TW_INLINE $V tw_exp_scaled($V q, $V t, $V n) {\n"
      "  return __builtin_ia32_scalefps128_mask(q, n, q, -1);\n}"},
+    {"avx2",
+     "exp_usual",
+     {f32},
+     8,
+     "TW_INLINE int tw_exp_usual($V x) {\n"
+     "  const $I usual = ($V)(($I)x & 0x7fffffff) < 87.0f;\n"
+     "  return __builtin_expect(__builtin_ia32_movmskps256(($V)usual) == 255, 1);\n}"},
+    {"avx2",
+     "exp_usual",
+     {f32},
+     4,
+     "TW_INLINE int tw_exp_usual($V x) {\n"
+     "  const $I usual = ($V)(($I)x & 0x7fffffff) < 87.0f;\n"
+     "  return __builtin_expect(__builtin_ia32_movmskps(($V)usual) == 15, 1);\n}"},
     {"avx512",
      "sqrt",
      {f32},

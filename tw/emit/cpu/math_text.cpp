@@ -18,29 +18,40 @@ const char* const kScaled = R"(TW_INLINE $V tw_exp_scaled($V q, $V t, $V n) {
   return q * ($V)((m + (tiny & 26)) << 23) * (tiny ? small : usual);
 })";
 
-// 2^n * e^r, |r| <= 0.35: the polynomial of Cephes expf.
-const char* const kScale = R"(TW_INLINE $V tw_exp_scale($V r, $V t, $V n) {
+// e^r, |r| <= 0.35: the polynomial of Cephes expf.
+const char* const kPolynomial = R"(TW_INLINE $V tw_exp_polynomial($V r) {
   $V q = r * 1.9875691500e-4f + 1.3981999507e-3f;
   q = q * r + 8.3334519073e-3f;
   q = q * r + 4.1665795894e-2f;
   q = q * r + 1.6666665459e-1f;
   q = q * r + 5.0000001201e-1f;
   q = q * (r * r) + r;
-  return tw_exp_scaled(q + 1.0f, t, n);
+  return q + 1.0f;
 })";
+
+// x = n ln 2 + r with |r| <= 0.35 and n = t - 1.5 * 2^23: Cody and Waite.
+const char* const kReduce = R"(TW_INLINE $V tw_exp_reduce($V x, $V t) {
+  const $V n = t - 12582912.0f;
+  const $V r = x - n * 0.693359375f;
+  return r + n * 2.12194440e-4f;
+})";
+
+// Whether 2^n is the exponent of a normal number for all x, so that adding n to that of e^r scales
+// it; 0 where asking costs more than it saves.
+const char* const kUsual = "TW_INLINE int tw_exp_usual($V x) { return 0; }";
 
 // Below -104 the result is 0 and must not cost an underflow: softmax pads rows with -infinity.
 const char* const kExp = R"(// e^x, 1 ulp (Cephes polynomial, Cody-Waite reduction)
 TW_INLINE $V tw_exp($V x) {
+  const $V t = x * 1.44269504088896341f + 12582912.0f;  // the nearest integer in the low bits
+  if (tw_exp_usual(x)) return ($V)(($I)tw_exp_polynomial(tw_exp_reduce(x, t)) + (($I)t << 23));
   const $V high = tw_constant_$Dx$L(89.0f), zero = {};
   const $I gone = x < -104.0f;
   $V c = gone ? zero : x;
   c = high < c ? high : c;
-  const $V t = c * 1.44269504088896341f + 12582912.0f;  // the nearest integer in the low bits
-  const $V n = t - 12582912.0f;
-  $V r = c - n * 0.693359375f;
-  r = r + n * 2.12194440e-4f;
-  const $V y = tw_exp_scale(r, t, n);
+  const $V u = c * 1.44269504088896341f + 12582912.0f;
+  const $V q = tw_exp_polynomial(tw_exp_reduce(c, u));
+  const $V y = tw_exp_scaled(q, u, u - 12582912.0f);
   return gone ? zero : y;
 })";
 
@@ -53,7 +64,8 @@ TW_INLINE $V tw_exp2($V x) {
   const $V t = c + 12582912.0f;
   const $V n = t - 12582912.0f;
   const $V r = c - n;
-  const $V y = tw_exp_scale(r * 0.693147182f + r * -1.90465421e-9f, t, n);
+  const $V q = tw_exp_polynomial(r * 0.693147182f + r * -1.90465421e-9f);
+  const $V y = tw_exp_scaled(q, t, n);
   return gone ? zero : y;
 })";
 
@@ -166,9 +178,11 @@ std::vector<PreludeFunction> math_functions() {
        "TW_INLINE $V tw_constant_$Dx$L($E c) {\n  $V v = c - ($V){};\n"
        "#if !defined(__clang__)\n  __asm__(\"\" : \"+$K\"(v));\n#endif\n  return v;\n}"},
       {"exp_scaled", "", "", kScaled},
-      {"exp_scale", "exp_scaled", "", kScale},
-      {"exp", "exp_scale constant", "", kExp},
-      {"exp2", "exp_scale constant", "", kExp2},
+      {"exp_polynomial", "", "", kPolynomial},
+      {"exp_reduce", "", "", kReduce},
+      {"exp_usual", "", "", kUsual},
+      {"exp", "exp_usual exp_reduce exp_polynomial exp_scaled constant", "", kExp},
+      {"exp2", "exp_polynomial exp_scaled constant", "", kExp2},
       {"log", "", "", kLog},
       {"tanh", "constant", "", kTanh},
       {"erf", "constant", "", kErf},
