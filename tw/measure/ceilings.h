@@ -19,8 +19,8 @@ struct Ceilings {
   double seconds = 0;  ///< what measuring took
 };
 
-/// Measures in a worker process on `threads` CPUs: the best of `repeats` runs, two to three seconds
-/// for seven. `worker` as in Settings. Throws DeviceError when the process fails.
+/// Measures in a worker process on `threads` CPUs: the best of `repeats` runs, three to five
+/// seconds for seven. `worker` as in Settings. Throws DeviceError when the process fails.
 Ceilings measure_ceilings(int threads, const std::string& worker = "", int repeats = 7);
 
 }  // namespace tw::measure

@@ -22,12 +22,12 @@ double chains(int64_t steps) {
   return 2.0 * static_cast<double>(kChains * kLanes * steps);
 }
 
-/// Several streams, each prefetched: one per core does not fill the bus. Each gives or takes whole
-/// lines, so that stores around the caches find theirs complete.
-inline constexpr size_t kStreams = 4, kAhead = 1024, kLineBytes = 64;
+/// Streams are prefetched, and give or take whole lines, so that stores around the caches find
+/// theirs complete.
+inline constexpr size_t kAhead = 1024, kLineBytes = 64;
 
 /// Calls line(offset) for the lines of all streams in turn.
-template <class F>
+template <size_t kStreams, class F>
 [[gnu::always_inline]] inline void each_line(size_t bytes, const F& line) {
   const size_t each = bytes / kStreams / kLineBytes * kLineBytes;
   for (size_t i = 0; i < each; i += kLineBytes) {
@@ -36,10 +36,10 @@ template <class F>
   }
 }
 
-template <class V>
+template <class V, size_t kStreams>
 void read_all(const char* from, size_t bytes) {
   V sum[kLineBytes / sizeof(V)] = {};
-  each_line(bytes, [&](size_t at) {
+  each_line<kStreams>(bytes, [&](size_t at) {
     __builtin_prefetch(from + at + kAhead);
     const V* here = reinterpret_cast<const V*>(from + at);
     for (V& v : sum) v += *here++;
@@ -47,18 +47,18 @@ void read_all(const char* from, size_t bytes) {
   for (V& v : sum) asm volatile("" ::"m"(v));
 }
 
-template <class V, void (*store)(V*, V)>
+template <class V, size_t kStreams, void (*store)(V*, V)>
 void write_all(char* to, size_t bytes) {
   const V v = V{} + 1.0f;
-  each_line(bytes, [&](size_t at) {
+  each_line<kStreams>(bytes, [&](size_t at) {
     for (size_t i = 0; i < kLineBytes; i += sizeof(V)) store(reinterpret_cast<V*>(to + at + i), v);
   });
   asm volatile("" ::: "memory");
 }
 
-template <class V, void (*store)(V*, V)>
+template <class V, size_t kStreams, void (*store)(V*, V)>
 void copy_all(char* to, const char* from, size_t bytes) {
-  each_line(bytes, [&](size_t at) {
+  each_line<kStreams>(bytes, [&](size_t at) {
     __builtin_prefetch(from + at + kAhead);
     for (size_t i = 0; i < kLineBytes; i += sizeof(V))
       store(reinterpret_cast<V*>(to + at + i), *reinterpret_cast<const V*>(from + at + i));
@@ -72,21 +72,28 @@ void store_plain(V* to, V v) {
   *to = v;
 }
 
-template <class V, void (*around)(V*, V)>
+template <class V, size_t kStreams, void (*around)(V*, V)>
 void write_either(char* to, size_t bytes, bool around_caches) {
-  around_caches ? write_all<V, around>(to, bytes) : write_all<V, store_plain<V>>(to, bytes);
+  around_caches ? write_all<V, kStreams, around>(to, bytes)
+                : write_all<V, kStreams, store_plain<V>>(to, bytes);
 }
 
-template <class V, void (*around)(V*, V)>
+template <class V, size_t kStreams, void (*around)(V*, V)>
 void copy_either(char* to, const char* from, size_t bytes, bool around_caches) {
-  around_caches ? copy_all<V, around>(to, from, bytes)
-                : copy_all<V, store_plain<V>>(to, from, bytes);
+  around_caches ? copy_all<V, kStreams, around>(to, from, bytes)
+                : copy_all<V, kStreams, store_plain<V>>(to, from, bytes);
+}
+
+template <class V, size_t kStreams, void (*around)(V*, V)>
+constexpr CeilingLoops::Streams streams() {
+  return {read_all<V, kStreams>, write_either<V, kStreams, around>,
+          copy_either<V, kStreams, around>};
 }
 
 template <class V, int kChains, void (*around)(V*, V)>
 const CeilingLoops* loops(const char* name) {
-  static const CeilingLoops table = {name, chains<V, kChains>, read_all<V>, write_either<V, around>,
-                                     copy_either<V, around>};
+  static const CeilingLoops table = {name, chains<V, kChains>, streams<V, 1, around>(),
+                                     streams<V, 4, around>()};
   return &table;
 }
 
