@@ -135,6 +135,13 @@ std::string symbol_name(const Program& p, Symbol s) {
   return "?";
 }
 
+bool is_costly(Opcode code) {
+  static constexpr Opcode kCostly[] = {Opcode::exp,  Opcode::exp2, Opcode::log,
+                                       Opcode::tanh, Opcode::erf,  Opcode::div,
+                                       Opcode::rem,  Opcode::sqrt, Opcode::rsqrt};
+  return std::ranges::find(kCostly, code) != std::end(kCostly);
+}
+
 Facts facts_of(const Program& p, std::span<const Interval> dims) {
   Facts facts;
   for (size_t d = 0; d < p.dims.size(); ++d) {

@@ -201,6 +201,10 @@ struct Program {
 /// The op's effect in this program: `load` of an `in` parameter is pure.
 Effect effect(const Program& p, const Op& op);
 
+/// Whether an element takes ten instructions or more: exp, exp2, log, tanh, erf, div, rem, sqrt,
+/// rsqrt.
+bool is_costly(Opcode code);
+
 /// Visits ops depth first, an op before those of its regions.
 void walk(const Program& p, const std::function<void(const Op&)>& visit);
 void walk(Program& p, const std::function<void(Op&)>& visit);

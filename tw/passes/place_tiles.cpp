@@ -24,12 +24,9 @@ bool makes_nest(Opcode code) {
 }
 
 int cost(Opcode code) {
-  static constexpr Opcode kDear[] = {Opcode::exp,  Opcode::exp2, Opcode::log,
-                                     Opcode::tanh, Opcode::erf,  Opcode::div,
-                                     Opcode::rem,  Opcode::sqrt, Opcode::rsqrt};
   static constexpr Opcode kFree[] = {Opcode::full,      Opcode::iota,    Opcode::index,
                                      Opcode::broadcast, Opcode::reshape, Opcode::transpose};
-  return among(kDear, code) ? 10 : among(kFree, code) ? 0 : 1;
+  return is_costly(code) ? 10 : among(kFree, code) ? 0 : 1;
 }
 
 /// A place that reads a value: operand of an op, or yield of the region an op owns.

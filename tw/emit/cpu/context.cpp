@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 #include "tw/base/round.h"
 
@@ -28,6 +29,31 @@ Facts bounded_facts(const Program& p) {
   return facts;
 }
 
+/// Whether an op on the way to v, which the nest of v computes, is costly.
+bool takes_long(const Context& c, ValueId v, std::set<ValueId>& seen) {
+  const Op* op = c.def[v];
+  if (op == nullptr || op->code == Opcode::keep || !seen.insert(v).second) return false;
+  return is_costly(op->code) ||
+         std::ranges::any_of(op->in, [&](ValueId x) { return takes_long(c, x, seen); });
+}
+
+/// The last store of the region, and what stands before it.
+void find_prefetch(const Context& c, const Region& r, Context::Prefetch& found) {
+  const Op* longest = nullptr;
+  for (const Op& op : r.ops) {
+    for (const Region& inner : op.regions) find_prefetch(c, inner, found);
+    std::set<ValueId> seen;
+    if (op.code == Opcode::keep && takes_long(c, op.in[0], seen)) longest = &op;
+    if (op.code != Opcode::store) continue;
+    found = {&op.as<ViewAttr>().view, op.in[0], false};
+    const Extents& shape = c.program.type(op.in[0]).shape;
+    if (longest != nullptr && c.program.type(longest->in[0]).shape == shape) {
+      found.value = longest->in[0];
+      found.kept = true;
+    }
+  }
+}
+
 const char* const kReserved[] = {"args", "ctx",  "lo",  "hi",  "scratch", "min",  "max",
                                  "mod",  "cdiv", "int", "for", "if",      "data", "dims"};
 
@@ -37,6 +63,7 @@ Context::Context(const Program& p, const Specialisation& s, const CpuMachine& m,
     : program(p), specialisation(s), machine(m), mapping(map), facts(bounded_facts(p)), prelude(m) {
   def.resize(p.values.size());
   record(p.body, def);
+  find_prefetch(*this, p.body, prefetch);
   for (const char* word : kReserved) names[word] = 1;
   for (const Dim& d : p.dims) names[d.name] = 1;
   for (const Param& a : p.params) {
@@ -109,14 +136,6 @@ bool Context::streams(int param) const {
     read = read || (op.code == Opcode::load && op.as<ViewAttr>().view.param == param);
   });
   return !read && prelude.has_stream();
-}
-
-bool Context::is_last_store(const View* view) const {
-  const View* last = nullptr;
-  walk(program, [&](const Op& op) {
-    if (op.code == Opcode::store) last = &op.as<ViewAttr>().view;
-  });
-  return last == view;
 }
 
 std::optional<int64_t> slope(const Expr& e, Symbol s, const Facts& facts) {

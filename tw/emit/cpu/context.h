@@ -52,8 +52,15 @@ struct Context {
   std::string text(const Expr& e) const;
   /// Whether stores to the tensor go around the caches: it is large and never read here.
   bool streams(int param) const;
-  /// Whether nothing is stored after the view in an instance.
-  bool is_last_store(const View* view) const;
+  /// The nest over the elements of a value that also fetches, for the next instance, what that one
+  /// reads at the elements that `view` stores: the last store of an instance, or a kept tile of
+  /// that shape before it that takes long to compute.
+  struct Prefetch {
+    const View* view = nullptr;
+    ValueId value = 0;
+    bool kept = false;
+  };
+  Prefetch prefetch;
   /// Reserves scratch for the value and makes it its storage; `out` gets the declaration.
   const Storage& reserve(ValueId v, Writer& out);
 };

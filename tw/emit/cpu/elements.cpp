@@ -84,7 +84,7 @@ class ElementNest {
     e.set_limited(1u << last);
     e.assume(Assume::inside);
     evaluate(e, "");
-    if (target_.view && c_.specialisation.streaming) prefetch_next(e);
+    if (c_.specialisation.streaming && prefetches()) prefetch_next(e);
     const std::vector<Writer> fast = e.take_from(last + 1);
     const std::string full = whole_part(e, last);
     const bool exact = full == r.hi && r.whole && axes_[last].extent % lanes == 0 && !streams_;
@@ -149,17 +149,21 @@ class ElementNest {
     return fmt::format("-(i64)({}) / {} & {}", pointer, size, c_.machine.vector_bytes / size - 1);
   }
 
+  bool prefetches() const {
+    const Context::Prefetch& p = c_.prefetch;
+    return p.view != nullptr && p.value == v_ && (p.kept ? !target_.view : target_.view == p.view);
+  }
+
   /// What the next instance reads first, at the place that this one writes: inputs of the same
   /// extents as the output.
   void prefetch_next(Expression& e) {
-    if (c_.program.grid.empty() || !c_.is_last_store(target_.view)) return;
+    if (c_.program.grid.empty()) return;
     const int axis = static_cast<int>(c_.program.grid.size()) - 1;
-    Coords coords(target_.view->origin.begin(), target_.view->origin.end());
+    const View& view = *c_.prefetch.view;
+    Coords coords(view.origin.begin(), view.origin.end());
     bool moves = false;
-    for (size_t k = 0; k < target_.view->axes.size(); ++k) {
-      Expr& x = coords[target_.view->axes[k]];
-      x = x + at_[k];
-    }
+    for (size_t k = 0; k < view.axes.size(); ++k)
+      coords[view.axes[k]] = coords[view.axes[k]] + at_[k];
     for (Expr& x : coords) {
       const Symbol pid{SymbolKind::pid, axis};
       moves = moves || mentions(x, pid);
@@ -171,7 +175,7 @@ class ElementNest {
                    c_.facts);
     }
     if (!moves) return;
-    const Param& written = c_.program.params[target_.view->param];
+    const Param& written = c_.program.params[view.param];
     for (size_t k = 0; k < c_.program.params.size(); ++k) {
       const Param& a = c_.program.params[k];
       if (a.kind != ParamKind::in || a.dims != written.dims) continue;

@@ -8,8 +8,9 @@
 namespace tw::kernels {
 
 /// Extents of tiles for several threads, and the few of them for one.
-static constexpr int64_t kExtents[] = {16,  32,  64,   96,   128,  192,  256, 384,
-                                       512, 768, 1024, 1536, 2048, 3072, 4096};
+static constexpr int64_t kExtents[] = {16,  32,   48,   64,   80,   96,   112,  128, 160,
+                                       192, 224,  256,  320,  384,  448,  512,  640, 768,
+                                       896, 1024, 1280, 1536, 1792, 2048, 3072, 4096};
 static constexpr int64_t kWholeExtents[] = {16, 64, 256, 1024, 4096};
 
 /// Costs in products of two numbers: of packing one element, and of waking another thread. Measured
