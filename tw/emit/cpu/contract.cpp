@@ -20,6 +20,12 @@ TW_INLINE i64 tw_block(i64 n, i64 most, i64 unit) {
   return max(cdiv(cdiv(n, blocks), unit), 1) * unit;
 })";
 
+const char* const kCrowdsText =
+    R"(// Whether n lines that many bytes apart fill half of the sets of the first cache that they share.
+TW_INLINE bool tw_crowds(i64 stride, i64 n) {
+  return stride != 0 && stride % 128 == 0 && n > max(4096 / (stride & -stride), 1) * $ways / 2;
+})";
+
 const char* const kCopyText =
     R"(static __attribute__((noinline, cold)) void tw_copy(
     i64 m, i64 n, const $T* from, i64 from_row, $T* to, i64 to_row) {
@@ -108,10 +114,7 @@ class Contraction {
     out.line(fmt::format("const i64 row_block = tw_block(rows, {}, {});", row_block, s_.rows));
     out.line(fmt::format("const i64 col_block = tw_block(cols, {}, {});", col_block, s_.cols()));
     out.line(fmt::format("const i64 k_block = tw_block(depth, {}, 8);", s_.depth_block));
-    if (a_in_place() || b_in_place()) {
-      out.line(fmt::format("const bool small = (rows + cols) * depth <= {};",
-                           s_.in_place_bytes / bytes(s_.type)));
-    }
+    if (a_in_place() || b_in_place()) declare_small(out);
     const int64_t depth = s_.depth_block;
     out.line(fmt::format("{}* const packed_a = {};", type_, reserve(row_block * depth)));
     out.line(fmt::format("{}* const packed_b = {};", type_, reserve(col_block * depth)));
@@ -124,13 +127,27 @@ class Contraction {
     c_.scratch = before;
   }
 
+  /// Small operands are read where they are, unless a panel would not stay in the first cache.
+  void declare_small(Writer& out) {
+    const int64_t size = bytes(s_.type);
+    c_.prelude.add("crowds", fill(kCrowdsText, {{"ways", std::to_string(c_.machine.l1d / 4096)}}));
+    out.line(
+        fmt::format("const bool small = (rows + cols) * depth <= {};", s_.in_place_bytes / size));
+    const auto declare = [&](const char* name, const ContractOperand& x) {
+      out.line(fmt::format("const bool {}_stays = small && !tw_crowds({} * {}, depth);", name,
+                           x.k_stride(), size));
+    };
+    if (a_in_place()) declare("a", a_);
+    if (b_in_place()) declare("b", b_);
+  }
+
   /// Packs all panels; only the last, ragged one when the others are read in place.
-  void pack(Writer& out, const char* axis, bool in_place, const std::string& ragged,
-            const std::function<void()>& emit) {
+  void pack(Writer& out, const char* name, const char* axis, bool in_place,
+            const std::string& ragged, const std::function<void()>& emit) {
     out.open("{");
     if (in_place) {
       out.line(ragged);
-      out.line(fmt::format("const i64 first = small ? {0}_end - ragged : {0}0;", axis));
+      out.line(fmt::format("const i64 first = {1}_stays ? {0}_end - ragged : {0}0;", axis, name));
     } else {
       out.line(fmt::format("const i64 first = {}0;", axis));
     }
@@ -140,14 +157,14 @@ class Contraction {
 
   void pack_b(Writer& out) {
     const std::string ragged = fmt::format("const i64 ragged = (col_end - col0) % {};", s_.cols());
-    pack(out, "col", b_in_place(), ragged, [&] { emit_pack_b(c_, b_, s_, loops_, out); });
+    pack(out, "b", "col", b_in_place(), ragged, [&] { emit_pack_b(c_, b_, s_, loops_, out); });
   }
 
   void pack_a(Writer& out) {
     const std::string ragged =
         fmt::format("const i64 last = (row_end - row0) % {}, ragged = last == {}(last) ? 0 : last;",
                     s_.rows, height_);
-    pack(out, "row", a_in_place(), ragged, [&] { emit_pack_a(c_, a_, s_, loops_, out); });
+    pack(out, "a", "row", a_in_place(), ragged, [&] { emit_pack_a(c_, a_, s_, loops_, out); });
   }
 
   void emit_panels(Writer& out) {
@@ -184,7 +201,8 @@ class Contraction {
     bound_counter(c_, panel, is_a ? loops_.rows : loops_.cols, 1);
     bound_counter(c_, k0, loops_.depth, 1);
     const std::string there = fmt::format("{}_in_place", v);
-    out.line(fmt::format("const bool {} = small && {} == {};", there, is_a ? "m" : "n", full));
+    out.line(
+        fmt::format("const bool {} = {}_stays && {} == {};", there, v, is_a ? "m" : "n", full));
     out.line(fmt::format("const {}* {} = {};", type_, v, packed));
     out.open(fmt::format("if ({}) {{", there));
     const std::string address = x.address(Expr::symbol(panel), Expr::symbol(k0), out);
