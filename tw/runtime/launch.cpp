@@ -33,7 +33,25 @@ Signature::Signature(std::string program, LaunchSpec spec, const CpuMachine& mac
     }
     axes_ += a.rank;
     inputs_ += !a.written;
+    for (const Expr& e : a.dims) extents_.push_back(extent_of(e));
   }
+  for (const Expr& e : spec_.grid) grid_.push_back(extent_of(e));
+}
+
+Signature::Extent Signature::extent_of(const Expr& e) {
+  Extent x;
+  x.other = e;
+  const Expr* sum = &e;
+  if (e.kind() == Expr::Kind::floordiv && e.rhs().is_constant() && e.rhs().constant() > 0) {
+    x.by = e.rhs().constant();
+    sum = &e.lhs();
+  }
+  if (sum->kind() == Expr::Kind::add && sum->rhs().is_constant()) {
+    x.add = sum->rhs().constant();
+    sum = &sum->lhs();
+  }
+  if (sum->kind() == Expr::Kind::symbol) x.dim = sum->symbol().id;
+  return x;
 }
 
 std::vector<std::string> Signature::arg_names() const {
@@ -127,12 +145,10 @@ struct CallBinder {
   }
 
   void bind_symbols() {
+    const Signature::Extent* extent = s.extents_.data();
     for (size_t i = 0; i < count(); ++i) {
-      for (int k = 0; k < arg(i).rank; ++k) {
-        const Expr& e = arg(i).dims[k];
-        if (e.kind() == Expr::Kind::symbol) {
-          bind(e.symbol().id, tensors[i]->dims[k], static_cast<int>(i) + 1);
-        }
+      for (int k = 0; k < arg(i).rank; ++k, ++extent) {
+        if (extent->is_dim()) bind(extent->dim, tensors[i]->dims[k], static_cast<int>(i) + 1);
       }
     }
     for (size_t d = 0; d < s.spec_.dims.size(); ++d) {
@@ -153,22 +169,25 @@ struct CallBinder {
     if (std::ranges::any_of(dims, [&](int64_t d) { return d > limit; })) s.dim_check_.check(dims);
   }
 
-  int64_t value(const Expr& e) const {
-    if (e.is_constant()) return e.constant();
+  int64_t value(const Signature::Extent& e) const {
     const int64_t* dims = call.dims_.data();
-    return evaluate(e, [dims](Symbol symbol) { return dims[symbol.id]; });
+    int64_t sum = 0;
+    if (e.dim >= 0 && !__builtin_add_overflow(dims[e.dim], e.add, &sum)) {
+      return sum >= 0 ? sum / e.by : -((e.by - 1 - sum) / e.by);
+    }
+    return evaluate(e.other, [dims](Symbol symbol) { return dims[symbol.id]; });
   }
 
   /// Extents that are constants or expressions; symbols are bound already.
   void check_extents() const {
+    const Signature::Extent* extent = s.extents_.data();
     for (size_t i = 0; i < count(); ++i) {
-      for (int k = 0; k < arg(i).rank; ++k) {
-        const Expr& e = arg(i).dims[k];
-        if (e.kind() == Expr::Kind::symbol) continue;
-        const int64_t want = value(e), got = tensors[i]->dims[k];
+      for (int k = 0; k < arg(i).rank; ++k, ++extent) {
+        if (extent->is_dim()) continue;
+        const int64_t want = value(*extent), got = tensors[i]->dims[k];
         if (got == want) continue;
         const std::string text =
-            to_string(e, [&](Symbol symbol) { return s.spec_.dims[symbol.id].name; });
+            to_string(extent->other, [&](Symbol symbol) { return s.spec_.dims[symbol.id].name; });
         fail("{} '{}' is {}: wanted {} = {} for axis {}", role(i), arg(i).name,
              to_string(*tensors[i]), text, want, k);
       }
@@ -209,7 +228,7 @@ struct CallBinder {
   void count_instances() {
     bool overflows = false;
     int64_t instances = 1;
-    for (const Expr& e : s.spec_.grid) {
+    for (const Signature::Extent& e : s.grid_) {
       const int64_t extent = value(e);
       call.empty_grid_ |= extent <= 0;
       overflows |= __builtin_mul_overflow(instances, extent, &instances);
@@ -218,7 +237,7 @@ struct CallBinder {
   }
   [[noreturn]] void fail_grid() const {
     std::string extents;
-    for (const Expr& e : s.spec_.grid) extents += fmt::format(" x {}", value(e));
+    for (const Signature::Extent& e : s.grid_) extents += fmt::format(" x {}", value(e));
     fail("a grid of {} instances: wanted fewer than 2^63", extents.substr(3));
   }
 

@@ -75,6 +75,16 @@ class Signature {
   std::string program_;
   LaunchSpec spec_;
   DimCheck dim_check_;
+  /// floor((dim + add) / by), by > 0, which is what most extents are; else `other`.
+  struct Extent {
+    int dim = -1;
+    int64_t add = 0, by = 1;
+    Expr other;
+    bool is_dim() const { return dim >= 0 && add == 0 && by == 1; }
+  };
+  static Extent extent_of(const Expr& e);
+  std::vector<Extent> extents_;  ///< of the axes of all args, one after the other
+  std::vector<Extent> grid_;
   size_t axes_ = 0;      ///< of all args together
   size_t inputs_ = 0;    ///< args that are only read
   int64_t stream_from_;  ///< written bytes from which stores go around the caches
