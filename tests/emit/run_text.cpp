@@ -22,6 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The last tensor is written; of that size, around the caches.
+constexpr int64_t kStreamingBytes = 32 << 20;
+
 Specialisation facts_of(const std::vector<TensorView>& tensors) {
   Specialisation s;
   for (const TensorView& t : tensors) {
@@ -32,6 +35,7 @@ Specialisation facts_of(const std::vector<TensorView>& tensors) {
     }
     s.params.push_back(f);
   }
+  s.streaming = tensors.back().count() * bytes(tensors.back().dtype) >= kStreamingBytes;
   return s;
 }
 

@@ -37,6 +37,31 @@ TEST(Text, OnlyFunctionsInUseArePrinted) {
   EXPECT_EQ(text_for(kScale, {x, y}, "avx2").find("tw_exp"), std::string::npos);
 }
 
+/// Rows of 1024 that are read, changed by `op` and divided by their sum.
+std::string normalised(const std::string& op) {
+  return "program rows\ndim M\ndim N\nin x: f32[M, N]\nout y: f32[M, N]\ngrid (M)\n\n"
+         "%0 = load x{pid0, 0} : f32[1,1024]\n%1 = " +
+         op +
+         " %0 : f32[1,1024]\n%2 = reduce sum %1 axis 1 : f32[1,1]\n"
+         "%3 = div %1, %2 : f32[1,1024]\nstore %3 to y{pid0, 0}\n";
+}
+
+/// The line before the only one that holds `what`.
+std::string line_before(const std::string& text, const std::string& what) {
+  const size_t at = text.find(what), end = text.rfind('\n', at), begin = text.rfind('\n', end - 1);
+  EXPECT_NE(at, std::string::npos) << text;
+  EXPECT_EQ(text.find(what, at + 1), std::string::npos) << text;
+  return text.substr(begin + 1, end - begin - 1);
+}
+
+TEST(Text, TheNextInstanceIsFetchedWhileThisOneComputes) {
+  const Tensor x = host_tensor(f32, {8192, 1024}), y = host_tensor(f32, {8192, 1024});
+  const std::string slow = line_before(text_for(normalised("exp"), {x, y}, "avx2"), "prefetch(p");
+  EXPECT_NE(slow.find("tw_store_f32x8(v_exp"), std::string::npos) << slow;
+  const std::string fast = line_before(text_for(normalised("neg"), {x, y}, "avx2"), "prefetch(p");
+  EXPECT_NE(fast.find("tw_stream_f32x8("), std::string::npos) << fast;
+}
+
 TEST(Text, EqualProgramsGiveEqualText) {
   Guarded x(f32, {100}), y(f32, {100});
   EXPECT_EQ(text_for(kScale, {x, y}, "avx512"), text_for(kScale, {x, y}, "avx512"));
