@@ -67,6 +67,17 @@ TEST(Compare, HonestContestantsPass) {
   EXPECT_NE(c.seed, 0u);
 }
 
+TEST(Compare, BlocksAreAddedWhileTheRatioIsUncertain) {
+  Settings settings = quick();
+  settings.most_blocks = 7;
+  settings.width = 0;
+  const std::vector<ContestantSpec> two = {{"a", "honest", "1000"}, {"b", "honest", "9000"}};
+  EXPECT_EQ(compare(doubling(), two, settings).all[0].block_us.size(), 7u);
+  settings.width = 100;
+  EXPECT_EQ(compare(doubling(), two, settings).all[0].block_us.size(), 4u);
+  EXPECT_EQ(compare(doubling(), {two[0]}, settings).all[0].block_us.size(), 4u);
+}
+
 TEST(Compare, SlowOnesAreLeftBehind) {
   Settings settings = quick();
   settings.leave_behind = 3;

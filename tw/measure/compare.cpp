@@ -56,7 +56,7 @@ class Race {
   Comparison run() {
     for (Racer& r : racers_) guarded(r, [&] { calibrate(r); });
     const int every = std::max(1, settings_.blocks / std::max(1, settings_.refreshes));
-    for (int b = 0; b < settings_.blocks; ++b) {
+    for (int b = 0; b < settings_.blocks || (b < settings_.most_blocks && !settled()); ++b) {
       if (b > 0 && b % every == 0) refresh();
       while (!block(out_.repeated >= settings_.repeats)) ++out_.repeated;
       if (b == 1 && settings_.leave_behind > 0) leave_slow_behind();
@@ -75,6 +75,20 @@ class Race {
       for (const TensorSpec& t : *specs) one += span_bytes(t);
     const int64_t wanted = settings.cold_bytes / std::max<int64_t>(one, 1) + 1;
     return static_cast<int>(std::clamp<int64_t>(wanted, kWarmSets, kMostSets));
+  }
+
+  /// Whether more blocks would tell little. It looks at how far the ratios spread, not at what they
+  /// are, so that no result is more welcome than another.
+  bool settled() const {
+    const auto time = [](const Racer& r) { return median_interval(r.result.block_us).median; };
+    const Racer* fastest = nullptr;
+    for (size_t i = 1; i < racers_.size(); ++i) {
+      if (!racers_[i].in()) continue;
+      if (fastest == nullptr || time(racers_[i]) < time(*fastest)) fastest = &racers_[i];
+    }
+    if (fastest == nullptr || !racers_[0].in()) return true;
+    const Interval r = ratio_of_blocks(racers_[0].result.block_us, fastest->result.block_us);
+    return r.high - r.low <= settings_.width * r.median;
   }
 
   void fill() {

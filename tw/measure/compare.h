@@ -17,6 +17,9 @@ struct Interval {
 /// Throws InternalError for no values.
 Interval median_interval(std::vector<double> values, uint64_t seed = 1);
 
+/// Of the ratios other / ours of blocks that were timed side by side.
+Interval ratio_of_blocks(const std::vector<double>& ours, const std::vector<double>& other);
+
 /// What a ratio's interval says: a difference counts when the interval clears 2 %.
 enum class Verdict { slower, equal, faster };
 Verdict verdict(const Interval& ratio);
@@ -39,7 +42,10 @@ struct Job {
 };
 
 struct Settings {
-  int blocks = 15;         ///< rounds in which everybody is timed twice, in ABBA order
+  int blocks = 15;      ///< rounds in which everybody is timed twice, in ABBA order
+  int most_blocks = 0;  ///< more rounds, up to so many, while the ratio of the first contestant to
+                        ///< the fastest other is known less closely than `width`; 0: no more
+  double width = 0.05;  ///< of the 95 % interval of that ratio, as a share of it
   double slice_s = 0.03;   ///< seconds of one timed slice
   int64_t cold_bytes = 0;  ///< input sets together span at least this much: larger than the last
                            ///< cache's share means every call starts from memory; 0: few sets, warm

@@ -36,11 +36,14 @@ Verdict verdict(const Interval& ratio) {
   return ratio.high < 0.98 ? Verdict::slower : Verdict::equal;
 }
 
-Interval Comparison::ratio(int ours, int other) const {
-  const std::vector<double>&a = all[ours].block_us, &b = all[other].block_us;
-  std::vector<double> ratios(std::min(a.size(), b.size()));
-  for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = b[i] / a[i];
+Interval ratio_of_blocks(const std::vector<double>& ours, const std::vector<double>& other) {
+  std::vector<double> ratios(std::min(ours.size(), other.size()));
+  for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = other[i] / ours[i];
   return median_interval(std::move(ratios));
+}
+
+Interval Comparison::ratio(int ours, int other) const {
+  return ratio_of_blocks(all[ours].block_us, all[other].block_us);
 }
 
 }  // namespace tw::measure

@@ -21,7 +21,7 @@ TW_INLINE i64 tw_block(i64 n, i64 most, i64 unit) {
 })";
 
 const char* const kCrowdsText =
-    R"(// Whether n lines so many bytes apart fill half of the sets that they fall on in the first cache.
+    R"(// Whether n lines so far apart fill half of the sets that they fall on in the first cache.
 TW_INLINE bool tw_crowds(i64 stride, i64 n) {
   return stride != 0 && stride % 128 == 0 && n > max(4096 / (stride & -stride), 1) * $ways / 2;
 })";
