@@ -18,6 +18,9 @@ static constexpr int64_t kWholeExtents[] = {16, 64, 256, 1024, 4096};
 /// thread pays earlier than this says.
 static constexpr double kPackCost = 30, kWakeCost = 1.5e5;
 
+/// Elements of both operands up to which A is read where it is, in a second cache of 512 KB.
+static constexpr int64_t kInPlace = 32768;
+
 static int64_t whole_extent(int64_t n) {
   for (const int64_t e : kWholeExtents)
     if (n <= e) return e;
@@ -29,6 +32,7 @@ static double busiest(int64_t m, int64_t n, int64_t k, int64_t batch, int thread
                       const GemmTiling& t) {
   const int64_t rows = cdiv(m, t.bm), cols = cdiv(n, t.bn), all = batch * rows * cols;
   const int64_t share = cdiv(all, threads);
+  const bool small = (std::min(t.bm, m) + std::min(t.bn, n)) * k <= kInPlace;
   double most = 0;
   for (int64_t first = 0; first < all; first += share) {
     double cost = 0;
@@ -36,7 +40,7 @@ static double busiest(int64_t m, int64_t n, int64_t k, int64_t batch, int thread
       const int64_t row = i / cols % rows, col = i % cols;
       const double r = static_cast<double>(std::min(t.bm, m - row * t.bm));
       const double c = static_cast<double>(std::min(t.bn, n - col * t.bn));
-      cost += static_cast<double>(k) * (r * c + kPackCost * (r + c));
+      cost += static_cast<double>(k) * (r * c + kPackCost * ((small ? 0 : r) + c));
     }
     most = std::max(most, cost);
   }
