@@ -1,6 +1,7 @@
 #include "tw/runtime/thread_pool.h"
 
 #include <chrono>
+#include <fmt/format.h>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -236,8 +237,15 @@ TEST(ThreadPool, DefaultThreadsHonourTheEnvironment) {
   };
   EXPECT_EQ(with("3"), 3);
   EXPECT_EQ(with("4,2"), 4);
+  testing::internal::CaptureStderr();
   EXPECT_EQ(with("0"), usable_cores());
   EXPECT_EQ(with("many"), usable_cores());
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      fmt::format("tilewright: warning: OMP_NUM_THREADS is '0', wanted a count of at least 1; "
+                  "the {} cores are used\n",
+                  usable_cores()))
+      << "said once";
   EXPECT_EQ(default_threads(), usable_cores());
 }
 

@@ -150,6 +150,7 @@ TEST(Npy, OtherTypesAreRefusedEvenOfTheSameSize) {
 
 TEST(Npy, MissingFilesAndFullDisksAreEnvironmentErrors) {
   TW_EXPECT_ERROR(EnvError, "No such file", [] { read_npy("/nonexistent/a.npy"); });
+  TW_EXPECT_ERROR(EnvError, "/: is a folder", [] { read_npy("/"); });
   TW_EXPECT_ERROR(EnvError, "No such file",
                   [] { write_npy("/nonexistent/a.npy", host_tensor(f32, {2})); });
   TW_EXPECT_ERROR(EnvError, "No space left", [] { write_npy("/dev/full", host_tensor(f32, {2})); });

@@ -49,8 +49,9 @@ static nlohmann::json check_kernel(const KernelEntry& k, const std::vector<Probl
     elements += sweep.elements();
   }
   show_progress("");
-  say(fmt::format("{:<15} {:>5} problems {:>10} elements, worst error {:.3f} of its bound: {}\n",
-                  k.name, problems.size(), elements, worst, faults.empty() ? "right" : "WRONG"),
+  say(fmt::format("{:<15} {:>5} {:<8} {:>10} elements, worst error {:.3f} of its bound: {}\n",
+                  k.name, problems.size(), problems.size() == 1 ? "problem" : "problems", elements,
+                  worst, faults.empty() ? "right" : "WRONG"),
       a);
   if (!faults.empty()) say(faults + "\n", a);
   row.update({{"elements", elements}, {"max_err_over_bound", worst}, {"faults", faults}});

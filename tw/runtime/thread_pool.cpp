@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
+#include <mutex>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -68,7 +70,19 @@ int default_threads() {
   const std::string text = env(Env::omp_num_threads);
   int n = 0;
   std::from_chars(text.data(), text.data() + text.size(), n);
-  return n >= 1 ? std::min(n, kMostThreads) : usable_cores();
+  if (n >= 1) return std::min(n, kMostThreads);
+  const int cores = usable_cores();
+  static std::once_flag said;
+  if (!text.empty()) {
+    std::call_once(said, [&] {
+      std::fprintf(
+          stderr,
+          "tilewright: warning: OMP_NUM_THREADS is '%s', wanted a count of at least 1; the "
+          "%d cores are used\n",
+          text.c_str(), cores);
+    });
+  }
+  return cores;
 }
 
 ThreadPool::ThreadPool(int threads)

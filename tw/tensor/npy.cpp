@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string_view>
@@ -24,6 +25,8 @@ struct Closer {
 using File = std::unique_ptr<std::FILE, Closer>;
 
 File open(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) throw EnvError(path + ": is a folder");
   File f(std::fopen(path.c_str(), "rb"));
   if (!f) throw EnvError(fmt::format("{}: {}", path, std::strerror(errno)));
   return f;
