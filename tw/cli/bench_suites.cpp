@@ -106,7 +106,7 @@ BenchPlan suite_named(const std::string& name) {
     if (name != s.name) continue;
     BenchPlan plan = s.plan();
     plan.settings.blocks = 9;  // a suite is run several times
-    plan.settings.most_blocks = 60;
+    plan.settings.most_blocks = 40;
     if (plan.best_only) plan.settings.leave_behind = 1.5;
     return plan;
   }

@@ -105,7 +105,8 @@ Reg rsqrt(Expression& e, const Op& op, const Coords& at) {
 /// a op b for floats by the operator, for integers by a function that wraps.
 template <Opcode code>
 Reg arithmetic(Expression& e, const Op& op, const Coords& at) {
-  return combine_pair(e, code, operand(e, op, 0, at), operand(e, op, 1, at));
+  const Reg a = operand(e, op, 0, at), b = operand(e, op, 1, at);  // in this order, by any compiler
+  return combine_pair(e, code, a, b);
 }
 
 template <Opcode code>
@@ -138,7 +139,8 @@ Reg where(Expression& e, const Op& op, const Coords& at) {
   const Reg mask = operand(e, op, 0, at);
   if (mask.text == "true") return operand(e, op, 1, at);
   if (mask.text == "false") return operand(e, op, 2, at);
-  return select(e, mask, operand(e, op, 1, at), operand(e, op, 2, at));
+  const Reg a = operand(e, op, 1, at), b = operand(e, op, 2, at);
+  return select(e, mask, a, b);
 }
 
 Reg reshape(Expression& e, const Op& op, const Coords& at) {
