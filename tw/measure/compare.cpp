@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <limits>
 #include <random>
 #include <set>
 
@@ -32,6 +31,7 @@ struct Racer {
   int64_t calls = 1;  // of one slice
   std::vector<Slice> slices;
   bool in() const { return result.failure.empty(); }
+  double median_us() const { return median(result.block_us); }
 };
 
 class Race {
@@ -77,15 +77,20 @@ class Race {
     return static_cast<int>(std::clamp<int64_t>(wanted, kWarmSets, kMostSets));
   }
 
+  /// The fastest but the first that is still in; null when there is none.
+  const Racer* fastest_peer() const {
+    const Racer* fastest = nullptr;
+    for (size_t i = 1; i < racers_.size(); ++i) {
+      const Racer& r = racers_[i];
+      if (r.in() && (fastest == nullptr || r.median_us() < fastest->median_us())) fastest = &r;
+    }
+    return fastest;
+  }
+
   /// Whether more blocks would tell little. It looks at how far the ratios spread, not at what they
   /// are, so that no result is more welcome than another.
   bool settled() const {
-    const auto time = [](const Racer& r) { return median_interval(r.result.block_us).median; };
-    const Racer* fastest = nullptr;
-    for (size_t i = 1; i < racers_.size(); ++i) {
-      if (!racers_[i].in()) continue;
-      if (fastest == nullptr || time(racers_[i]) < time(*fastest)) fastest = &racers_[i];
-    }
+    const Racer* fastest = fastest_peer();
     if (fastest == nullptr || !racers_[0].in()) return true;
     const Interval r = ratio_of_blocks(racers_[0].result.block_us, fastest->result.block_us);
     return r.high - r.low <= settings_.width * r.median;
@@ -160,15 +165,12 @@ class Race {
   }
 
   void leave_slow_behind() {
-    const auto time = [](const Racer& r) {
-      return (r.result.block_us[0] + r.result.block_us[1]) / 2;
-    };
-    double best = std::numeric_limits<double>::infinity();
-    for (size_t i = 1; i < racers_.size(); ++i)
-      if (racers_[i].in()) best = std::min(best, time(racers_[i]));
+    const Racer* fastest = fastest_peer();
+    if (fastest == nullptr) return;
+    const double best = fastest->median_us();
     for (size_t i = 1; i < racers_.size(); ++i)
       guarded(racers_[i], [&] {
-        if (const double times = time(racers_[i]) / best; times > settings_.leave_behind)
+        if (const double times = racers_[i].median_us() / best; times > settings_.leave_behind)
           throw DeviceError(
               fmt::format("left behind: takes {:.2f} times as long as the best", times));
       });

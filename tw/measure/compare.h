@@ -9,6 +9,9 @@
 
 namespace tw::measure {
 
+/// Of an even count, the mean of the middle two. There must be a value.
+double median(std::vector<double> values);
+
 /// Median and its 95 % bootstrap interval.
 struct Interval {
   double median = 0, low = 0, high = 0;

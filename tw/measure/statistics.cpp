@@ -6,19 +6,16 @@
 
 namespace tw::measure {
 
-namespace {
-
-double median(std::vector<double>& v) {
+double median(std::vector<double> v) {
+  if (v.empty()) throw InternalError("the median of no values was asked for");
   const size_t middle = v.size() / 2;
   std::nth_element(v.begin(), v.begin() + middle, v.end());
   if (v.size() % 2 == 1) return v[middle];
   return (v[middle] + *std::max_element(v.begin(), v.begin() + middle)) / 2;
 }
 
-}  // namespace
-
 Interval median_interval(std::vector<double> values, uint64_t seed) {
-  if (values.empty()) throw InternalError("the median of no values was asked for");
+  const double middle = median(values);
   constexpr int kResamples = 2000;
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<size_t> pick(0, values.size() - 1);
@@ -28,7 +25,7 @@ Interval median_interval(std::vector<double> values, uint64_t seed) {
     m = median(sample);
   }
   std::sort(medians.begin(), medians.end());
-  return {median(values), medians[kResamples / 40], medians[kResamples - 1 - kResamples / 40]};
+  return {middle, medians[kResamples / 40], medians[kResamples - 1 - kResamples / 40]};
 }
 
 Verdict verdict(const Interval& ratio) {
