@@ -156,9 +156,7 @@ Launch check_launch(const Program& p, const std::vector<TensorView>& inputs,
   bind_named(p, values, dims);
   bind_extents(p, values, l.tensors);
   l.dims = bound_dims(p, values);
-  std::vector<Interval> exact;
-  for (const int64_t d : l.dims) exact.push_back({d, d});
-  check_indices(p, exact);
+  check_indices(p, l.dims);
   check_extents(p, l);
   check_aliasing(p, l.tensors);
   for (const Expr& e : p.grid) l.grid.push_back(std::max<int64_t>(value_of(l, e), 0));

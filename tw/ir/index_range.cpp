@@ -81,14 +81,18 @@ std::vector<Interval> up_to(const Program& p, int64_t limit) {
 
 }  // namespace
 
-void check_indices(const Program& p, std::span<const Interval> dims) {
-  if (const auto escape = IndexRanges(p, dims).first_escape()) fail(p, *escape);
+void check_indices(const Program& p, std::span<const int64_t> dims) {
+  std::vector<Interval> exact;
+  for (const int64_t d : dims) exact.push_back({d, d});
+  if (const auto escape = IndexRanges(p, exact).first_escape()) fail(p, *escape);
 }
 
 int64_t dim_limit(const Program& p) {
   int64_t limit = kMaxDim;
-  while (limit > 1 && IndexRanges(p, up_to(p, limit)).first_escape()) limit /= 2;
-  if (limit == 1) check_indices(p, up_to(p, limit));
+  while (const auto escape = IndexRanges(p, up_to(p, limit)).first_escape()) {
+    if (limit == 1) fail(p, *escape);
+    limit /= 2;
+  }
   return limit;
 }
 

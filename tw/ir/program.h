@@ -227,9 +227,9 @@ Facts facts_of(const Program& p, std::span<const Interval> dims = {});
 /// dims that no program multiplies may be as large as 2^40.
 constexpr int64_t kMaxIndex = int64_t{1} << 48, kMaxDim = int64_t{1} << 40;
 
-/// Throws UserError at the op when, with dims of these ranges, an extent of the grid, a coordinate
+/// Throws UserError at the op when, with dims of these values, an extent of the grid, a coordinate
 /// or a loop bound may leave +-kMaxIndex, or another index expression, or a part of one, int64.
-void check_indices(const Program& p, std::span<const Interval> dims);
+void check_indices(const Program& p, std::span<const int64_t> dims);
 
 /// The largest limit found, at most kMaxDim, for which check_indices passes when all dims lie in
 /// [0, limit]. Throws what it throws when even dims of 1 are too large.
