@@ -60,6 +60,8 @@ function(tw_add_emitter_version)
   add_custom_command(OUTPUT ${out} DEPENDS ${sources} ${script}
     COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DOUT=${out} -P ${script})
   target_sources(tw_jit PRIVATE ${out})
+  add_custom_target(generated_sources DEPENDS ${out})
+  add_dependencies(tw_jit generated_sources)
 endfunction()
 
 # Layers whose tests run no compiler and start no process: they also run under the sanitizers.
