@@ -1,5 +1,6 @@
 #include "tests/emit/run_text.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -46,11 +47,10 @@ Program lowered(const std::string& ir, const Specialisation& s, const CpuMachine
   return p;
 }
 
-EmittedCpu emitted(const std::string& ir, const std::vector<TensorView>& tensors,
-                   const std::string& isa) {
-  const Specialisation s = facts_of(tensors);
+EmittedCpu emitted(const std::string& ir, const Specialisation& s, const std::string& isa,
+                   const Mapping& mapping = {}) {
   const CpuMachine& machine = machine_named(isa);
-  return emit_cpu(lowered(ir, s, machine), s, machine, {}, false);
+  return emit_cpu(lowered(ir, s, machine), s, machine, mapping, false);
 }
 
 /// The entry of the compiled text; equal texts are compiled once a process.
@@ -84,7 +84,8 @@ void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, vo
   constexpr int64_t kStep = 3, kPage = 64;
   for (int64_t lo = 0; lo < n; lo += kStep) {
     void* scratch = std::aligned_alloc(kPage, (h.scratch_bytes + kPage) / kPage * kPage);
-    std::memset(scratch, 0xff, static_cast<size_t>(h.scratch_bytes));
+    constexpr int64_t kPoisoned = 1 << 20;  // small problems use the first part of it
+    std::memset(scratch, 0xff, static_cast<size_t>(std::min(h.scratch_bytes, kPoisoned)));
     task(ctx, lo, std::min(n, lo + kStep), scratch);
     std::free(scratch);
   }
@@ -94,7 +95,7 @@ void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, vo
 
 std::string text_for(const std::string& ir, const std::vector<TensorView>& tensors,
                      const std::string& isa) {
-  return emitted(ir, tensors, isa).text;
+  return emitted(ir, facts_of(tensors), isa).text;
 }
 
 Ejected ejected_for(const std::string& ir, const std::vector<TensorView>& tensors,
@@ -105,8 +106,8 @@ Ejected ejected_for(const std::string& ir, const std::vector<TensorView>& tensor
 }
 
 void run_text(const std::string& ir, const std::vector<TensorView>& tensors, const std::string& isa,
-              const std::vector<std::pair<std::string, int64_t>>& dims) {
-  const EmittedCpu e = emitted(ir, tensors, isa);
+              const std::vector<std::pair<std::string, int64_t>>& dims, const Mapping& mapping) {
+  const EmittedCpu e = emitted(ir, facts_of(tensors), isa, mapping);
   const TwEntry entry = compiled(e, isa);
   const Program p = parse(ir);
   std::vector<int64_t> values(p.dims.size()), strides;
@@ -124,9 +125,32 @@ void run_text(const std::string& ir, const std::vector<TensorView>& tensors, con
       if (!d.is_constant()) values[d.symbol().id] = tensors[k].dims[axis];
     }
   }
-  const Host host{{par}, e.launch.scratch_bytes};
+  const Host host{{par, 1}, e.launch.scratch_bytes};
   const TwArgs args{data.data(), values.data(), strides.data(), &host.abi};
   if (entry(&args) != 0) throw std::runtime_error("the kernel failed");
+}
+
+std::vector<int64_t> dims_chosen(const std::string& ir, const std::vector<int64_t>& dims,
+                                 int threads) {
+  struct Recorder {
+    TwHost abi;
+    std::vector<int64_t>& dims;
+  };
+  const auto record = [](const TwHost* host, int64_t, void (*)(void*, int64_t, int64_t, void*),
+                         void* ctx) {
+    std::vector<int64_t>& all = reinterpret_cast<const Recorder*>(host)->dims;
+    std::copy_n(static_cast<const TwArgs*>(ctx)->dims, all.size(), all.begin());
+  };
+  const Program p = parse(ir);
+  const Specialisation s = contiguous_facts(p);
+  std::vector<int64_t> got(lowered(ir, s, machine_named("generic")).dims.size());
+  const Recorder host{{record, threads}, got};
+  const std::vector<int64_t> strides(64, 1);
+  const std::vector<void*> data(p.params.size());
+  const TwArgs args{data.data(), dims.data(), strides.data(), &host.abi};
+  if (compiled(emitted(ir, s, "generic"), "generic")(&args) != 0)
+    throw std::runtime_error("the kernel failed");
+  return got;
 }
 
 std::vector<std::string> runnable_isas() {

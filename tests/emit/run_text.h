@@ -6,6 +6,7 @@
 #include "tw/emit/cpu/eject.h"
 #include "tw/ir/program.h"
 #include "tw/target/machine.h"
+#include "tw/target/mapping.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw::test {
@@ -15,7 +16,13 @@ namespace tw::test {
 /// those that no tensor has. Instances run in ranges of 3, each with its own poisoned scratch.
 void run_text(const std::string& ir, const std::vector<TensorView>& tensors,
               const std::string& isa = "avx512",
-              const std::vector<std::pair<std::string, int64_t>>& dims = {});
+              const std::vector<std::pair<std::string, int64_t>>& dims = {},
+              const Mapping& mapping = {});
+
+/// The dims with which tasks of a program on packed tensors would run, the chosen ones last;
+/// nothing runs.
+std::vector<int64_t> dims_chosen(const std::string& ir, const std::vector<int64_t>& dims,
+                                 int threads);
 
 /// The emitted text for such tensors.
 std::string text_for(const std::string& ir, const std::vector<TensorView>& tensors,

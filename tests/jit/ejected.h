@@ -47,7 +47,7 @@ struct Any {{
 extern "C" int call(void* const* data, const int64_t* const* dims, const int64_t* const* strides,
                     const int64_t* given, TwPar par, void* pool) {{
   (void)given;
-  return {}({}, par, pool);
+  return {}({}, 2, par, pool);
 }}
 )",
                      header, function, fmt::join(arguments, ", "));

@@ -94,6 +94,7 @@ class Parser {
     Dim d;
     d.name = c.identifier("the dim's name");
     if (c.take_word("multiple_of")) d.multiple_of = c.integer("the multiple");
+    if (c.take_word("at_most")) d.at_most = c.integer("the largest choice");
     if (!dims_.emplace(d.name, static_cast<int>(p_.dims.size())).second)
       c.fail(fmt::format("two dims are named '{}'", d.name));
     p_.dims.push_back(d);

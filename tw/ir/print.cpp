@@ -24,9 +24,12 @@ class Printer {
 
   std::string program() const {
     std::string s = fmt::format("program {}\n", p_.name);
-    for (const Dim& d : p_.dims)
-      s += d.multiple_of == 1 ? fmt::format("dim {}\n", d.name)
-                              : fmt::format("dim {} multiple_of {}\n", d.name, d.multiple_of);
+    for (const Dim& d : p_.dims) {
+      s += "dim " + d.name;
+      if (d.multiple_of != 1) s += fmt::format(" multiple_of {}", d.multiple_of);
+      if (d.chosen()) s += fmt::format(" at_most {}", d.at_most);
+      s += "\n";
+    }
     for (const Param& a : p_.params)
       s += fmt::format("{} {}: {}[{}]\n", kind(a.kind), a.name, name(a.dtype), exprs(a.dims));
     return s + fmt::format("grid ({})\n\n", exprs(p_.grid)) + region(p_.body, "");

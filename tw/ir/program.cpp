@@ -121,6 +121,11 @@ void map_exprs(Op& op, const std::function<Expr(const Expr&)>& f) {
   each_expr(op.attr, [&](Expr& e) { e = f(e); });
 }
 
+size_t given_dims(const Program& p) {
+  return static_cast<size_t>(
+      std::ranges::count_if(p.dims, [](const Dim& d) { return !d.chosen(); }));
+}
+
 std::string symbol_name(const Program& p, Symbol s) {
   switch (s.kind) {
     case SymbolKind::dim:
@@ -145,8 +150,10 @@ bool is_costly(Opcode code) {
 Facts facts_of(const Program& p, std::span<const Interval> dims) {
   Facts facts;
   for (size_t d = 0; d < p.dims.size(); ++d) {
-    const Interval range = dims.empty() ? Interval{0, Interval::kMax} : dims[d];
-    facts[{SymbolKind::dim, static_cast<int>(d)}] = {range, p.dims[d].multiple_of};
+    const Dim& dim = p.dims[d];
+    Interval range = dims.empty() ? Interval{0, Interval::kMax} : dims[d];
+    if (dim.chosen()) range = {1, dim.at_most};
+    facts[{SymbolKind::dim, static_cast<int>(d)}] = {range, dim.multiple_of};
   }
   for (size_t axis = 0; axis < p.grid.size(); ++axis)
     facts[{SymbolKind::pid, static_cast<int>(axis)}] = fact_of_pid(p.grid[axis], facts);

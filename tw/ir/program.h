@@ -167,10 +167,14 @@ struct Value {
       name;  ///< what the user called it, or empty; decorates printouts, nothing may depend on it
 };
 
-/// A named integer known at launch: a tensor extent or a plain integer argument.
+/// A named integer known at launch: a tensor extent or a plain integer argument; or, in lowered
+/// programs, a number that no call gives: whoever runs the program chooses one in [1, at_most], and
+/// results do not depend on it. Chosen dims come after the others.
 struct Dim {
   std::string name;
   int64_t multiple_of = 1;  ///< a checked promise
+  int64_t at_most = 0;      ///< 0: a call gives it
+  bool chosen() const { return at_most > 0; }
 };
 
 enum class ParamKind : uint8_t { in, out, inout };
@@ -215,6 +219,9 @@ void walk(const Region& r, const std::function<void(const Op&)>& visit);
 /// not among them.
 void for_each_expr(const Op& op, const std::function<void(const Expr&)>& visit);
 void map_exprs(Op& op, const std::function<Expr(const Expr&)>& f);
+
+/// How many dims a call gives.
+size_t given_dims(const Program& p);
 
 /// The name of a symbol in text: the dim's name, "pid0", "i3".
 std::string symbol_name(const Program& p, Symbol s);

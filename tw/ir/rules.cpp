@@ -31,6 +31,7 @@ void names(const Program& p) {
       fail(SourceLoc{}, fmt::format("two dims are named '{}'", d.name));
     if (d.multiple_of < 1)
       fail(SourceLoc{}, fmt::format("dim '{}' is a multiple of {}", d.name, d.multiple_of));
+    if (d.at_most < 0) fail(SourceLoc{}, fmt::format("dim '{}' is at most {}", d.name, d.at_most));
   }
   for (const Param& a : p.params) {
     check(a.at, "parameter", a.name);
@@ -49,6 +50,11 @@ void check_host_expr(const Program& p, const Expr& e, SourceLoc at, const std::s
   });
 }
 
+void chosen_dims(const Program& p) {
+  if (!std::ranges::is_partitioned(p.dims, [](const Dim& d) { return !d.chosen(); }))
+    fail(SourceLoc{}, "dims that are chosen stand before dims that a call gives");
+}
+
 void parameters(const Program& p) {
   for (const Param& a : p.params) {
     if (a.dims.size() > kMaxRank)
@@ -58,6 +64,8 @@ void parameters(const Program& p) {
       if (e.is_constant() ? e.constant() < 0 : e.kind() != Expr::Kind::symbol)
         fail(a.at, fmt::format("extents of parameter '{}' must be dims or constants >= 0", a.name));
       check_host_expr(p, e, a.at, fmt::format("parameter '{}'", a.name));
+      if (!e.is_constant() && p.dims[e.symbol().id].chosen())
+        fail(a.at, fmt::format("an extent of parameter '{}' is chosen", a.name));
     }
   }
 }
@@ -215,8 +223,8 @@ class Scopes {
 
 void symbols(const Program& p) { Scopes(p).region(p.body); }
 
-constexpr void (*kProgramRules[])(const Program&) = {names,       parameters,  grid,   structure,
-                                                     definitions, value_types, symbols};
+constexpr void (*kProgramRules[])(const Program&) = {names,     chosen_dims, parameters,  grid,
+                                                     structure, definitions, value_types, symbols};
 
 }  // namespace
 

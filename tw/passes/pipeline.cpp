@@ -8,6 +8,7 @@
 #include "tw/base/error.h"
 #include "tw/ir/print.h"
 #include "tw/ir/verify.h"
+#include "tw/passes/free_tiles.h"
 #include "tw/passes/fuse_contraction.h"
 #include "tw/passes/merge_equal.h"
 #include "tw/passes/nest_grid.h"
@@ -22,6 +23,7 @@ const Pass kCpu[] = {
     {"simplify", simplify},                  // before merge_equal: it makes ops equal
     {"merge_equal", merge_equal},            // before fusion, which looks for single uses
     {"fuse_contraction", fuse_contraction},  // first that lowers: the next keep operands in memory
+    {"free_tiles", free_tiles},              // of what is one contraction now
     {"place_tiles", place_tiles},            // on the whole body: what it keeps depends on all uses
     {"nest_grid", nest_grid},                // last: nothing above looks across instances
 };

@@ -342,7 +342,7 @@ void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, vo
 void Call::run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threads) const {
   if (empty_grid_) return;
   ThreadPool::reserve_scratch(scratch_bytes);
-  const Host host{{par}, pool, scratch_bytes, threads};
+  const Host host{{par, pool.usable(threads)}, pool, scratch_bytes, threads};
   const TwArgs args{data_.data(), dims_.data(), strides_.data(), &host};
   if (const int code = entry(&args); code != 0) {
     throw InternalError(fmt::format("{}: the kernel returned {}", signature_.program_, code));

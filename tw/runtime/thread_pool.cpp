@@ -138,13 +138,17 @@ bool ThreadPool::acquire() {
   return true;
 }
 
+int ThreadPool::usable(int most) const noexcept {
+  if (ThreadScratch::nested()) return 1;
+  return most > 0 ? std::min(most, threads_) : threads_;
+}
+
 void ThreadPool::run(int64_t n, Task task, void* ctx, int64_t scratch_bytes, int most) noexcept {
   if (n <= 0) return;
   void* scratch = ThreadScratch::get(scratch_bytes);
-  const bool nested = ThreadScratch::nested();
-  const int64_t members = std::min<int64_t>(most > 0 ? std::min(most, threads_) : threads_, n);
+  const int64_t members = std::min<int64_t>(usable(most), n);
   ThreadScratch::Nested inside;
-  if (nested || members == 1 || !acquire()) {
+  if (members == 1 || !acquire()) {
     task(ctx, 0, n, scratch);
     return;
   }

@@ -23,6 +23,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
+  /// How many threads a run() with this `most` may take here: 1 inside a task.
+  int usable(int most) const noexcept;
 
   /// Runs tasks on disjoint ranges that cover [0, n); returns when all are done. Each call of task
   /// gets `scratch_bytes` bytes of its own, 64-byte aligned, uninitialised. Threads start on equal

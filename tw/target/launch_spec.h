@@ -15,10 +15,11 @@ namespace tw {
 ///
 /// `par` runs task(ctx, lo, hi, scratch) on disjoint ranges that cover [0, n), on any number of
 /// threads, and returns when all are done. `scratch` is `LaunchSpec::scratch_bytes` bytes, 64-byte
-/// aligned, private to the call, uninitialised.
+/// aligned, private to the call, uninitialised. `threads` is how many that may be, at least 1.
 struct TwHost {
   void (*par)(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, void*),
               void* ctx);
+  int64_t threads;
 };
 struct TwArgs {
   void* const* data;    ///< base address of each tensor, in declaration order

@@ -16,6 +16,8 @@ static constexpr std::array kKnobs = {
     Knob{"mr", 1, 32, "rows of the register tile"},
     Knob{"nc", 1, 1 << 20, "columns in one packed block of a contraction"},
     Knob{"nv", 1, 8, "vectors in a row of the register tile"},
+    Knob{"pm", 1, 4096, "rows of a contraction that one instance does"},
+    Knob{"pn", 1, 4096, "columns of a contraction that one instance does"},
 };
 
 std::span<const Knob> cpu_knobs() { return kKnobs; }

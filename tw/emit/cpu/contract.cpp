@@ -8,17 +8,12 @@
 #include "tw/emit/cpu/contract_operand.h"
 #include "tw/emit/cpu/contract_tile.h"
 #include "tw/emit/cpu/nest.h"
+#include "tw/emit/cpu/pieces.h"
 
 namespace tw::cpu {
 namespace {
 
 constexpr int64_t kWaitingColumns = 1024;  // of sums that wait in scratch at a time
-
-const char* const kBlockText = R"(// n in equal blocks of whole units, at most `most` each.
-TW_INLINE i64 tw_block(i64 n, i64 most, i64 unit) {
-  const i64 blocks = max(cdiv(n, most), 1);
-  return max(cdiv(cdiv(n, blocks), unit), 1) * unit;
-})";
 
 const char* const kCrowdsText =
     R"(// Whether n lines so far apart fill half of the sets that they fall on in the first cache.
@@ -65,7 +60,7 @@ class Contraction {
   }
 
   void emit(Writer& out) {
-    c_.prelude.add("block", kBlockText);
+    use_block(c_.prelude);
     out.open("{");
     declare(out);
     out.open("for (i64 col0 = 0; col0 < cols; col0 += col_block) {");

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "tw/base/error.h"
+#include "tw/emit/cpu/pieces.h"
 #include "tw/emit/cpu/task.h"
 
 namespace tw {
@@ -143,8 +144,9 @@ const char* const kTaken =
     "return short signed sizeof static static_assert static_cast struct switch template this "
     "thread_local throw true try typedef typeid typename union unsigned using virtual void "
     "volatile wchar_t while xor xor_eq "
-    "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t TwPar par pool launch data "
-    "dims strides";
+    "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t TwPar par pool threads "
+    "launch "
+    "data dims strides";
 
 /// The names of the program as the function has them, with a '_' where C++ has other plans.
 struct Names {
@@ -156,7 +158,7 @@ struct Names {
     for (const Param& a : p.params) tensors.push_back(take(a.name));
     for (const std::string& t : tensors) dims.push_back(take(t + "_dims"));
     for (const std::string& t : tensors) strides.push_back(take(t + "_strides"));
-    for (size_t d = 0; d < p.dims.size(); ++d) values.push_back(value_of(p, static_cast<int>(d)));
+    for (size_t d = 0; d < given_dims(p); ++d) values.push_back(value_of(p, static_cast<int>(d)));
   }
 
   std::string take(std::string name) {
@@ -178,7 +180,7 @@ struct Names {
 
   std::string function;
   std::vector<std::string> tensors, dims, strides;
-  std::vector<std::string> values;  ///< of every dim
+  std::vector<std::string> values;  ///< of every dim that is not chosen
   std::vector<std::string> given;   ///< dims that no tensor determines
   std::set<std::string> taken;
 };
@@ -202,8 +204,8 @@ std::string signature(const Program& p, const Names& names, bool declaration) {
                                 rank, names.strides[k], rank);
   }
   for (const std::string& dim : names.given) parts.push_back("int64_t " + dim);
-  parts.push_back(declaration ? "TwPar par = nullptr, void* pool = nullptr"
-                              : "TwPar par, void* pool");
+  parts.push_back(declaration ? "int threads = 1, TwPar par = nullptr, void* pool = nullptr"
+                              : "int threads, TwPar par, void* pool");
   return fmt::format("{}{})", head,
                      fmt::join(parts, fmt::format(",\n{}", std::string(head.size(), ' '))));
 }
@@ -213,7 +215,7 @@ void refuse(const std::string& fault, int code, Writer& out) {
 }
 
 void check_extents(const Program& p, const Names& names, Writer& out) {
-  for (size_t d = 0; d < p.dims.size(); ++d) {
+  for (size_t d = 0; d < names.values.size(); ++d) {
     const std::string& value = names.values[d];
     refuse(value + " < 0", 1, out);
     if (p.dims[d].multiple_of > 1) {
@@ -275,14 +277,20 @@ void emit_function(const Program& p, const Specialisation& s, const Isa& isa, co
   declare_array("void* const", "data", data, out);
   declare_array("const int64_t", "dims", names.values, out);
   declare_array("const int64_t", "strides", strides, out);
-  out.line("return launch({data, dims, strides}, par, pool);");
+  out.line("return launch({data, dims, strides}, threads, par, pool);");
   out.close();
 }
 
 /// The instances of a call, each range with scratch of its own.
 void emit_launch(const Program& safe, int64_t scratch, Writer& out) {
   out.line(scratch > 0 ? kRun : kRunWithoutScratch, {{"bytes", std::to_string(scratch)}});
-  out.open("static int launch(const TwArgs& args, TwPar par, void* pool) {");
+  const bool chooses = cpu::chooses(safe);
+  out.open(fmt::format("static int launch(const TwArgs& {}, i64 threads, TwPar par, void* pool) {{",
+                       chooses ? "given" : "args"));
+  if (chooses) {
+    cpu::choose_dims(safe, "given.dims", "max(threads, 1)", out);
+    out.line("const TwArgs args = {given.data, dims, given.strides};");
+  }
   cpu::declare_instances(safe, "args.dims", out);
   out.line("Call call = {args, 0};");
   out.open("if (par && instances > 0) {");
@@ -320,10 +328,14 @@ void describe_tensor(const Program& p, const ParamFacts& facts, size_t k, const 
 }
 
 void describe_run(const Program& p, const cpu::TaskText& t, Writer& out) {
-  std::vector<std::string> grid;
-  for (const Expr& e : p.grid) grid.push_back(dim_text(p, e));
-  out.line(fmt::format("/// The work is n = {} instances.",
-                       grid.empty() ? "1" : fmt::format("{}", fmt::join(grid, " * "))));
+  if (cpu::chooses(p)) {
+    out.line("/// The work is cut into pieces for `threads` threads, as many as `par` has.");
+  } else {
+    std::vector<std::string> grid;
+    for (const Expr& e : p.grid) grid.push_back(dim_text(p, e));
+    out.line(fmt::format("/// The work is n = {} instances.",
+                         grid.empty() ? "1" : fmt::format("{}", fmt::join(grid, " * "))));
+  }
   if (t.scratch_bytes > 0) {
     out.line(fmt::format("/// Each range of them takes {} bytes from aligned_alloc meanwhile.",
                          t.scratch_bytes));

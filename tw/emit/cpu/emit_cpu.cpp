@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tw/base/hash.h"
+#include "tw/emit/cpu/pieces.h"
 #include "tw/emit/cpu/task.h"
 #include "tw/ir/print.h"
 
@@ -12,6 +13,7 @@ namespace {
 const char* const kHostAbi = R"(// The text ABI: what the host passes.
 struct TwHost {
   void (*par)(const TwHost*, i64 n, void (*task)(void*, i64 lo, i64 hi, void* scratch), void* ctx);
+  i64 threads;
 };
 struct TwArgs {
   void* const* data;
@@ -23,9 +25,15 @@ struct TwArgs {
 
 std::string entry_text(const Program& p, const std::string& entry) {
   cpu::Writer out;
+  const bool chooses = cpu::chooses(p);
   out.open(fmt::format(
-      "extern \"C\" __attribute__((visibility(\"default\"))) int {}(const TwArgs* args) {{",
-      entry));
+      "extern \"C\" __attribute__((visibility(\"default\"))) int {}(const TwArgs* {}) {{", entry,
+      chooses ? "given" : "args"));
+  if (chooses) {
+    cpu::choose_dims(p, "given->dims", "given->host->threads", out);
+    out.line("const TwArgs own = {given->data, dims, given->strides, given->host};");
+    out.line("const TwArgs* const args = &own;");
+  }
   cpu::declare_instances(p, "args->dims", out);
   out.line("if (instances > 0) args->host->par(args->host, instances, task, (void*)args);");
   out.line("return 0;");
@@ -45,8 +53,10 @@ LaunchSpec launch_spec(const Program& p) {
                       .read = a.kind != ParamKind::out,
                       .dims = a.dims});
   }
-  for (const Dim& d : p.dims) s.dims.push_back({d.name, d.multiple_of});
-  s.grid = p.grid;
+  for (const Dim& d : p.dims) {
+    if (!d.chosen()) s.dims.push_back({d.name, d.multiple_of});
+  }
+  for (const Expr& extent : p.grid) s.grid.push_back(cpu::most_pieces(p, extent));
   return s;
 }
 

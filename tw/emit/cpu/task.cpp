@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tw/emit/cpu/nest.h"
+#include "tw/emit/cpu/pieces.h"
 
 namespace tw::cpu {
 namespace {
@@ -108,6 +109,10 @@ TaskText emit_task(const Program& p, const Specialisation& s, const CpuMachine& 
   // Stores around the caches are ordered before the task's end.
   if (c.prelude.streamed()) out.line("__builtin_ia32_sfence();");
   out.close();
+  if (chooses(p)) {
+    out.line();
+    emit_choose(c, out);
+  }
   return {c.prelude.text(abi), out.text(), c.scratch_most, c.prelude.streamed()};
 }
 

@@ -41,13 +41,12 @@ static std::vector<Argument> arguments(const Problem& p, bool batched) {
 static std::vector<Argument> gemm_arguments(const Problem& p) { return arguments(p, false); }
 static std::vector<Argument> batched_arguments(const Problem& p) { return arguments(p, true); }
 
-static Program trace_gemm(const Problem& p, const CpuMachine&, int threads) {
-  return gemm(form_of(p, false),
-              gemm_tiling(p.extent("m"), p.extent("n"), p.extent("k"), 1, threads));
+static Program trace_gemm(const Problem& p, const CpuMachine&, int) {
+  const bool large = p.option("tile") == "528x1024";
+  return gemm(form_of(p, false), large ? GemmTiling{528, 1024, 256} : GemmTiling{});
 }
-static Program trace_batched(const Problem& p, const CpuMachine&, int threads) {
-  return gemm(form_of(p, true),
-              gemm_tiling(p.extent("m"), p.extent("n"), p.extent("k"), p.extent("batch"), threads));
+static Program trace_batched(const Problem& p, const CpuMachine&, int) {
+  return gemm(form_of(p, true));
 }
 
 static Problem problem(int64_t m, int64_t n, int64_t k, DType t, const char* epilogue = "none",
@@ -119,10 +118,13 @@ std::vector<KernelEntry> gemm_entries() {
         "row_scale"},
        "what is done with each sum"},
       {"out", {"same", "f32"}, "type of C: that of A and B, or f32"}};
+  std::vector<KernelEntry::Option> gemm_options = options;
+  gemm_options.push_back(
+      {"tile", {"64x64", "528x1024"}, "of C in the program; a CPU cuts pieces of its own"});
   const std::vector<DType> types = {f32, bf16, f16};
   return {
-      {"gemm", "C = epilogue(A B) of matrices A[m, k], B[k, n]", check::Family::gemm, axes, options,
-       types, gemm_arguments, trace_gemm, gemm_reference, gemm_sweep, gemm_bench},
+      {"gemm", "C = epilogue(A B) of matrices A[m, k], B[k, n]", check::Family::gemm, axes,
+       gemm_options, types, gemm_arguments, trace_gemm, gemm_reference, gemm_sweep, gemm_bench},
       {"batched_gemm", "the same for each of a batch", check::Family::gemm, batched_axes, options,
        types, batched_arguments, trace_batched, gemm_reference, batched_sweep, batched_bench}};
 }

@@ -89,16 +89,13 @@ Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options
                         ": wanted [M,K] and [K,N] of one type, or batches of them",
                     "transpose(), slice() and expand() of a Tensor give such views without a copy");
   const Device device = options.device ? *options.device : Device::open("cpu:0");
-  const int64_t m = a.dims[rank - 2], k = a.dims[rank - 1], n = b.dims[rank - 1];
   const GemmForm form{a.dtype, options.out.value_or(a.dtype), rank == 3, options.epilogue};
-  const GemmTiling tiling =
-      gemm_tiling(m, n, k, rank == 3 ? a.dims[0] : 1, device.pool().threads());
   std::vector<TensorView> inputs{a, b};
   for (const EpilogueOperand& o : options.epilogue.operands) inputs.push_back(o.tensor);
   std::vector<int64_t> dims(a.dims.begin(), a.dims.end() - 1);
-  dims.push_back(n);
+  dims.push_back(b.dims[rank - 1]);
   Tensor c = empty(device, form.out, dims);
-  compile(gemm(form, tiling), device)(inputs, {c});
+  compile(gemm(form), device)(inputs, {c});
   return c;
 }
 

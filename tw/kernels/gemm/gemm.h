@@ -8,18 +8,13 @@
 
 namespace tw::kernels {
 
-/// Extents of the tile of C that an instance computes, and the step along k.
+/// Extents of the tile of C that an instance computes, and the step along k. A CPU cuts C into
+/// pieces of its own, whatever the tile: see passes/free_tiles.
 struct GemmTiling {
   int64_t bm = 64;
   int64_t bn = 64;
   int64_t bk = 64;
-  bool operator==(const GemmTiling&) const = default;
 };
-
-/// Few tilings, many shapes: extents come from a short list. The choice lets the busiest of the
-/// threads do least, counting what each instance pays to pack its operands; one instance is best
-/// for one thread, and where starting a second costs more than it saves.
-GemmTiling gemm_tiling(int64_t m, int64_t n, int64_t k, int64_t batch, int threads);
 
 struct GemmForm {
   DType in = f32;        ///< of A and B: f32, bf16 or f16
@@ -32,16 +27,15 @@ struct GemmForm {
 /// Products of f16 and bf16 are exact, sums are f32. Error bound check::bound(gemm) with terms =
 /// K (+ 1 for a bias or residual); M, N or K of 0 are fine (a sum of no terms is 0). Infinities and
 /// NaN propagate as in plain loops.
-Program gemm(const GemmForm& form, const GemmTiling& tiling);
+Program gemm(const GemmForm& form, const GemmTiling& tiling = {});
 
 struct GemmOptions {
   Epilogue epilogue = {};
   std::optional<DType> out = {};      ///< default: the type of A
   std::optional<Device> device = {};  ///< default: cpu:0
 };
-/// The product of two matrices, or of two batches of them, by the program and tiling for their
-/// shapes. Traces and finds the compiled kernel at each call; hold a Kernel for many calls.
-/// UserError when types or extents do not fit.
+/// The product of two matrices, or of two batches of them. Traces and finds the compiled kernel at
+/// each call; hold a Kernel for many calls. UserError when types or extents do not fit.
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options = {});
 
 std::vector<KernelEntry> gemm_entries();

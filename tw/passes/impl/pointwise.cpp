@@ -100,14 +100,6 @@ std::optional<int> axis_before_reshape(const Extents& from, const Extents& to, i
   return std::nullopt;
 }
 
-/// The axis of the operand that holds axis `axis` of the result.
-std::optional<int> operand_axis(const Program& p, const Op& op, int axis) {
-  if (op.code == Opcode::transpose) return op.as<PermAttr>().perm[axis];
-  if (op.code == Opcode::reshape)
-    return axis_before_reshape(p.type(op.in[0]).shape, p.type(op.out[0]).shape, axis);
-  return axis;
-}
-
 bool is_zero(const Number& n) { return n.as_double() == 0; }
 
 /// One axis of a tile, followed to the loads that it comes from. An operand of extent 1 is
@@ -184,6 +176,13 @@ void Definitions::record(const Region& r) {
 
 bool is_pointwise(const Program& p, const Op& op) {
   return rule_of(op.code).kind != Kind::no && effect(p, op) == Effect::pure;
+}
+
+std::optional<int> operand_axis(const Program& p, const Op& op, int axis) {
+  if (op.code == Opcode::transpose) return op.as<PermAttr>().perm[axis];
+  if (op.code == Opcode::reshape)
+    return axis_before_reshape(p.type(op.in[0]).shape, p.type(op.out[0]).shape, axis);
+  return axis;
 }
 
 bool keeps_coordinates(const Op& op) { return rule_of(op.code).kind == Kind::elementwise; }

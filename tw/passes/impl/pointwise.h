@@ -22,6 +22,9 @@ class Definitions {
 /// True for ops whose result elements each depend on one element of every operand (or on none):
 /// elementwise ops, constants, loads of tensors that nobody writes, moves of axes.
 bool is_pointwise(const Program& p, const Op& op);
+/// The axis of a pointwise op's operands that holds axis `axis` of the result; nothing when a
+/// reshape mixes it with others.
+std::optional<int> operand_axis(const Program& p, const Op& op, int axis);
 /// The pointwise ops that keep every coordinate: no transpose, reshape, broadcast.
 bool keeps_coordinates(const Op& op);
 
