@@ -98,6 +98,7 @@ class ElementNest {
       edge = e.take_from(last + 1);
     }
     const std::string first = streams_ ? first_whole_line(e, last) : "";
+    const std::optional<Expr> limit = target_.view ? std::nullopt : one_limit(e, last);
     open_loops(e, axes_, ranges_, last, out);
     if (exact) {
       out.open(fmt::format("for (i64 {0} = 0; {0} < {1}; {0} += {2}) {{", j, r.hi, lanes));
@@ -105,6 +106,9 @@ class ElementNest {
       out.close();
     } else {
       emit_ragged(j, lanes, r, full, first, fast[0], edge[0], out);
+      if (limit) emit_beyond(*limit, last, lanes, out);
+      out.line(fmt::format("for (; {0} < {0}_end; {0} += {1}) {2}({0}, {0}_end - {0});", j, lanes,
+                           part_));
     }
     for (int k = 0; k < last; ++k) out.close();
   }
@@ -112,9 +116,9 @@ class ElementNest {
   /// Whole vectors as far as `full`, parts of vectors before the first whole line and to the end.
   void emit_ragged(const std::string& j, int lanes, const Range& r, const std::string& full,
                    const std::string& first, const Writer& fast, const Writer& edge, Writer& out) {
-    const std::string part = c_.fresh("part");
-    out.open(
-        fmt::format("auto {} = [&](i64 {}, i64 count) __attribute__((always_inline)) {{", part, j));
+    part_ = c_.fresh("part");
+    out.open(fmt::format("auto {} = [&](i64 {}, i64 count) __attribute__((always_inline)) {{",
+                         part_, j));
     out.append(edge);
     out.close("};");
     out.line(fmt::format("i64 {} = {};", j, r.lo));
@@ -126,13 +130,45 @@ class ElementNest {
     }
     if (!first.empty()) {
       out.line(fmt::format("const i64 {}_first = min({}, {}_end - {});", j, first, j, j));
-      out.line(fmt::format("if ({0}_first > 0) {1}({0}, {0}_first), {0} += {0}_first;", j, part));
+      out.line(fmt::format("if ({0}_first > 0) {1}({0}, {0}_first), {0} += {0}_first;", j, part_));
     }
     out.open(fmt::format("for (; {0} + {1} <= {2}; {0} += {1}) {{", j, lanes, limit));
     out.append(fast);
     out.close();
-    out.line(
-        fmt::format("for (; {0} < {0}_end; {0} += {1}) {2}({0}, {0}_end - {0});", j, lanes, part));
+  }
+
+  /// Where the loads along a loop end inside the tile, when all do at one place.
+  std::optional<Expr> one_limit(const Expression& e, int loop) const {
+    std::optional<Expr> one;
+    for (const Limit& l : e.limits()) {
+      if (l.loop != loop || prove_le(axes_[loop].extent, l.hi, c_.facts)) continue;
+      if (one && *one != l.hi) return std::nullopt;
+      one = l.hi;
+    }
+    return one;
+  }
+
+  /// Past the limit every load is its pad: when all elements there are equal, one is computed.
+  void emit_beyond(const Expr& limit, int last, int lanes, Writer& out) {
+    Expression e(c_);
+    for (const Axis& a : axes_) e.add_loop(a.counter);
+    e.set_lanes(last, lanes);
+    e.set_limited(1u << last);
+    e.assume(Assume::outside, {last, 0, limit});
+    const Reg one = e.value(v_, at_);
+    if (one.loops >> last & 1) return;
+    const std::string j = c_.symbol_text(axes_[last].counter);
+    out.line(fmt::format("const i64 {0}_in = min(max({1}, 0), {0}_end);", j, c_.text(limit)));
+    out.line(fmt::format("for (; {0} < {0}_in; {0} += {1}) {2}({0}, {0}_end - {0});", j, lanes,
+                         part_));
+    out.open(fmt::format("if ({0} < {0}_end) {{", j));
+    for (int depth = 0; depth <= last; ++depth) out.append(e.body(depth));
+    e.take_from(0);
+    write_element(e, e.widen(one), target_, at_, "");
+    out.open(fmt::format("for (; {0} + {1} <= {0}_end; {0} += {1}) {{", j, lanes));
+    for (const Writer& text : e.take_from(0)) out.append(text);
+    out.close();
+    out.close();
   }
 
   /// How many elements stand before the first whole line of memory of the target.
@@ -211,6 +247,7 @@ class ElementNest {
   std::vector<Range> ranges_;
   std::vector<Limit> clips_;
   std::string outside_;
+  std::string part_;  ///< the function of emitted text that does a part of a vector
   bool streams_ = false;
 };
 

@@ -15,7 +15,7 @@ RowTiling row_tiling(int64_t columns) {
 /// Rows of up to 16384 in one chunk: their weights then stay in the core's caches, and the output
 /// is written once.
 static RowTiling softmax_tiling(int64_t columns) {
-  for (int64_t cols : {64, 256, 1024, 4096, 16384})
+  for (int64_t cols = 32; cols <= 16384; cols *= 2)
     if (columns <= cols) return {.rows = 1, .cols = cols};
   return {.rows = 1, .cols = 4096};
 }
