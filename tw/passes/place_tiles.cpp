@@ -71,7 +71,12 @@ struct Survey {
       if (op.code == Opcode::store) stores.push_back({&op, at});
       if (op.code == Opcode::reduce) continue;  // a combiner works on registers
       if (op.code == Opcode::contract) {        // and so do its prologues and epilogue
-        for (const Region& inner : op.regions) operands(inner, op, at, loops + 1);
+        for (const Region& inner : op.regions) {
+          operands(inner, op, at, loops + 1);
+          for (const Op& o : inner.ops) {
+            if (o.code == Opcode::store) stores.push_back({&o, at});
+          }
+        }
         continue;
       }
       around_.push_back(&op);
@@ -143,10 +148,12 @@ class Placer {
     }
   }
 
-  /// Loads, and registers of carried variables, that an expression reads.
+  /// Loads, and registers of carried variables, that an expression reads. A sum of products may lie
+  /// in the memory of the tile to which it was added.
   void inputs(ValueId v, std::set<ValueId>& seen) const {
     if (!seen.insert(v).second) return;
     const Op* op = s_.def[v].op;
+    if (op && op->code == Opcode::dot) inputs(op->in[2], seen);
     if (!op || makes_nest(op->code) || kept_.count(v)) return;
     for (const ValueId x : op->in) inputs(x, seen);
   }

@@ -261,8 +261,12 @@ class Contraction {
     e.add_loop(loops_.i);
     e.add_loop(loops_.j);
     e.set_lanes(1, s_.lanes);
-    evaluate(e, Assume::inside, "");
-    std::vector<Writer> whole = e.take_from(2);
+    const bool one_column = prove_le(attr_.cols, 1, c_.facts);  // then there are no whole vectors
+    std::vector<Writer> whole;
+    if (!one_column) {
+      evaluate(e, Assume::inside, "");
+      whole = e.take_from(2);
+    }
     if (!e.limits().empty() || !e.guards().empty()) {
       evaluate(e, Assume::nothing, "");
       whole = e.take_from(2);
@@ -275,9 +279,11 @@ class Contraction {
     out.open(fmt::format("for (i64 {0} = {1}; {0} < {1} + m; ++{0}) {{", i, row_));
     out.append(e.body(1));
     out.line(fmt::format("i64 {} = {};", j, col_));
-    out.open(fmt::format("for (; {0} + {1} <= {2} + n; {0} += {1}) {{", j, s_.lanes, col_));
-    out.append(whole[0]);
-    out.close();
+    if (!one_column) {
+      out.open(fmt::format("for (; {0} + {1} <= {2} + n; {0} += {1}) {{", j, s_.lanes, col_));
+      out.append(whole[0]);
+      out.close();
+    }
     out.open(fmt::format("if ({} < {} + n) {{", j, col_));
     out.append(part[0]);
     out.close();

@@ -97,11 +97,33 @@ void emit_if(Context& c, const Op& op, Writer& out) {
   out.close();
 }
 
+/// Whether the op stands in the region once an iteration at most: not in a loop of its own.
+bool stands_in(const Region& r, const Op& op) {
+  return std::ranges::any_of(r.ops, [&](const Op& o) {
+    if (&o == &op) return true;
+    return o.code == Opcode::if_ &&
+           std::ranges::any_of(o.regions, [&](const Region& side) { return stands_in(side, op); });
+  });
+}
+
+/// Whether a loop carries v and the op is done once in each of its iterations.
+bool carried_past(const Program& p, ValueId v, const Op& op) {
+  bool found = false;
+  walk(p, [&](const Op& loop) {
+    if (loop.code != Opcode::for_) return;
+    const Region& body = loop.regions[0];
+    found = found || (std::ranges::find(body.args, v) != body.args.end() && stands_in(body, op));
+  });
+  return found;
+}
+
+/// A product is added where its sum lies when nothing else reads the old sum. (place_tiles keeps
+/// yields that would read it while it is written.)
 void emit_kept_dot(Context& c, const Op& op, Writer& out) {
   const ValueId acc = op.in[2];
   const auto known = c.storage.find(acc);
-  const bool in_place = known != c.storage.end() && !known->second.variable() && !c.def[acc] &&
-                        uses(c.program, acc) == 1;
+  const bool in_place = known != c.storage.end() && !known->second.variable() &&
+                        uses(c.program, acc) == 1 && carried_past(c.program, acc, op);
   if (in_place) {
     c.storage[op.out[0]] = known->second;
   } else {
@@ -168,6 +190,7 @@ class Group {
     const bool reduce = op.code == Opcode::reduce;
     if (!reduce && op.code != Opcode::store && op.code != Opcode::keep) return false;
     if (reduce && op.as<ReduceAttr>().combiner == Combiner::custom) return false;
+    if (op.code == Opcode::store && crosses_a_store(op)) return false;
     const Extents& shape = c_.program.type(op.in[0]).shape;
     if (!shape_.empty() && shape != shape_) return false;
     if (shape.empty()) return false;
@@ -186,6 +209,16 @@ class Group {
     if (reduce) axis_ = op.as<ReduceAttr>().axis;
     if (reduce) results_.insert(op.out.begin(), op.out.end());
     return true;
+  }
+
+  /// Stores to one tensor at different places may meet in an element, where the later one counts.
+  bool crosses_a_store(const Op& op) const {
+    const View& view = op.as<ViewAttr>().view;
+    return std::ranges::any_of(members_, [&](const Op* member) {
+      if (member->code != Opcode::store) return false;
+      const View& other = member->as<ViewAttr>().view;
+      return other.param == view.param && other != view;
+    });
   }
 
   const Context& c_;

@@ -129,8 +129,10 @@ class ElementNest {
       out.line(fmt::format("const i64 {} = {};", limit, full));
     }
     if (!first.empty()) {
-      out.line(fmt::format("const i64 {}_first = min({}, {}_end - {});", j, first, j, j));
-      out.line(fmt::format("if ({0}_first > 0) {1}({0}, {0}_first), {0} += {0}_first;", j, part_));
+      out.line(fmt::format("const i64 {0}_first = min({0} + ({1}), {0}_end);", j, first));
+      out.line(fmt::format("for (; {0} < {0}_first; {0} += {1}) {2}({0}, {0}_first - {0});", j,
+                           lanes, part_));
+      out.line(fmt::format("{0} = min({0}, {0}_first);", j));
     }
     out.open(fmt::format("for (; {0} + {1} <= {2}; {0} += {1}) {{", j, lanes, limit));
     out.append(fast);
@@ -159,8 +161,8 @@ class ElementNest {
     if (one.loops >> last & 1) return;
     const std::string j = c_.symbol_text(axes_[last].counter);
     out.line(fmt::format("const i64 {0}_in = min(max({1}, 0), {0}_end);", j, c_.text(limit)));
-    out.line(fmt::format("for (; {0} < {0}_in; {0} += {1}) {2}({0}, {0}_end - {0});", j, lanes,
-                         part_));
+    out.line(
+        fmt::format("for (; {0} < {0}_in; {0} += {1}) {2}({0}, {0}_end - {0});", j, lanes, part_));
     out.open(fmt::format("if ({0} < {0}_end) {{", j));
     for (int depth = 0; depth <= last; ++depth) out.append(e.body(depth));
     e.take_from(0);

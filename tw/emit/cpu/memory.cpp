@@ -87,6 +87,7 @@ Expression::Address Expression::address_of(const std::string& base, const std::s
     parts.push_back({loops_of(rest), scaled(c_.text(rest))});
   }
   if (!regular) a.step_text.clear();
+  if (regular && a.step_text.empty()) a.step_text = "0";
   if (regular && numeric) a.step = step;
   std::stable_sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
     return std::bit_width(x.loops) < std::bit_width(y.loops);
