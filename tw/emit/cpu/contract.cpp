@@ -6,6 +6,7 @@
 
 #include "tw/base/round.h"
 #include "tw/emit/cpu/contract_operand.h"
+#include "tw/emit/cpu/contract_thin.h"
 #include "tw/emit/cpu/contract_tile.h"
 #include "tw/emit/cpu/nest.h"
 #include "tw/emit/cpu/pieces.h"
@@ -71,6 +72,7 @@ class Contraction {
     out.open("for (i64 row0 = 0; row0 < rows; row0 += row_block) {");
     out.line("const i64 row_end = min(row0 + row_block, rows);");
     pack_a(out);
+    if (b_in_place()) emit_thin(out);
     emit_panels(out);
     for (int k = 0; k < 4; ++k) out.close();
   }
@@ -107,7 +109,13 @@ class Contraction {
     out.line(fmt::format("const i64 cols = max({}, 0);", c_.text(attr_.cols)));
     out.line(fmt::format("const i64 depth = max({}, 0);", c_.text(attr_.depth)));
     out.line(fmt::format("const i64 row_block = tw_block(rows, {}, {});", row_block, s_.rows));
-    out.line(fmt::format("const i64 col_block = tw_block(cols, {}, {});", col_block, s_.cols()));
+    // The choice is the whole product's, so that bits do not depend on pieces.
+    if (b_in_place()) {
+      out.line(fmt::format("const bool thin = {} <= {};  // reads B once, where it is",
+                           c_.text(whole_extent(c_.program, attr_.rows)), kThinRows));
+    }
+    out.line(fmt::format("const i64 col_block = {}tw_block(cols, {}, {});",
+                         b_in_place() ? "thin ? cols : " : "", col_block, s_.cols()));
     out.line(fmt::format("const i64 k_block = tw_block(depth, {}, 8);", s_.depth_block));
     if (a_in_place() || b_in_place()) declare_small(out);
     const int64_t depth = s_.depth_block;
@@ -152,6 +160,7 @@ class Contraction {
 
   void pack_b(Writer& out) {
     const std::string ragged = fmt::format("const i64 ragged = (col_end - col0) % {};", s_.cols());
+    if (b_in_place()) out.line("if (!thin)");
     pack(out, "b", "col", b_in_place(), ragged, [&] { emit_pack_b(c_, b_, s_, loops_, out); });
   }
 
@@ -160,6 +169,36 @@ class Contraction {
         fmt::format("const i64 last = (row_end - row0) % {}, ragged = last == {}(last) ? 0 : last;",
                     s_.rows, height_);
     pack(out, "a", "row", a_in_place(), ragged, [&] { emit_pack_a(c_, a_, s_, loops_, out); });
+  }
+
+  /// All columns of a block at once; panels are left with the epilogue.
+  void emit_thin(Writer& out) {
+    const std::string thin = use_thin(c_.prelude, s_);
+    out.open("if (thin) {");
+    out.line(fmt::format("const i64 {} = row0, m = row_end - row0, {} = col0;", row_, col_));
+    source(out, true);
+    bound_counter(c_, loops_.row, loops_.rows, 1);
+    const Symbol k0 = block_counter();
+    bound_counter(c_, loops_.col, loops_.cols, 1);
+    const std::string b = b_.address(Expr::symbol(loops_.col), Expr::symbol(k0), out);
+    std::string to = "waiting", to_row = "col_block";
+    if (plain_store_) {
+      declare_output(out);
+      to = "c";
+      to_row = "c_row";
+    }
+    out.line(fmt::format("{}(m, col_end - col0, kc, a, a_row, a_k, {}, {}, {}, {}, k0 == 0);", thin,
+                         b, b_.k_stride(), to, to_row));
+    out.line(plain_store_ ? "continue;" : "if (k0 + kc < depth) continue;");
+    out.close();
+  }
+
+  /// The first k of a block.
+  Symbol block_counter() {
+    const Symbol k0 = c_.new_loop("k0", Interval::kMax);
+    c_.loop_names[k0.id] = "k0";
+    bound_counter(c_, k0, loops_.depth, 1);
+    return k0;
   }
 
   void emit_panels(Writer& out) {
@@ -191,10 +230,8 @@ class Contraction {
       return;
     }
     const ContractOperand& x = is_a ? a_ : b_;
-    const Symbol panel = is_a ? loops_.row : loops_.col, k0 = c_.new_loop("k0", Interval::kMax);
-    c_.loop_names[k0.id] = "k0";
+    const Symbol panel = is_a ? loops_.row : loops_.col, k0 = block_counter();
     bound_counter(c_, panel, is_a ? loops_.rows : loops_.cols, 1);
-    bound_counter(c_, k0, loops_.depth, 1);
     const std::string there = fmt::format("{}_in_place", v);
     out.line(
         fmt::format("const bool {} = {}_stays && {} == {};", there, v, is_a ? "m" : "n", full));
@@ -207,8 +244,8 @@ class Contraction {
     out.line(fmt::format("const i64 {}_k = {} ? {} : {};", v, there, x.k_stride(), full));
   }
 
-  /// Sums go to the output in every block of k.
-  void emit_plain(Writer& out) {
+  /// Declares c, where the sums of (row, col) go, and the step of its rows.
+  void declare_output(Writer& out) {
     const View& view = plain_store_->as<ViewAttr>().view;
     const ParamFacts& facts = c_.specialisation.params[view.param];
     Coords at(view.origin.begin(), view.origin.end());
@@ -220,14 +257,16 @@ class Contraction {
     const bool still = facts.zero_stride >> view.axes[0] & 1;
     const std::string stride =
         fmt::format("{}_s{}", c_.program.params[view.param].name, view.axes[0]);
-    const Fill values{{"T", type_},
-                      {"c", address},
-                      {"row", still ? "0" : stride},
-                      {"N", std::to_string(s_.cols())},
-                      {"tile", tile_},
-                      {"height", height_}};
-    out.line("$T* const c = $c;", values);
-    out.line("const i64 c_row = $row;", values);
+    out.line(fmt::format("{}* const c = {};", type_, address));
+    out.line(fmt::format("const i64 c_row = {};", still ? "0" : stride));
+  }
+
+  void use_copy() { c_.prelude.add("copy " + type_, fill(kCopyText, {{"T", type_}})); }
+
+  /// Sums go to the output in every block of k.
+  void emit_plain(Writer& out) {
+    declare_output(out);
+    const Fill values{{"N", std::to_string(s_.cols())}, {"tile", tile_}, {"height", height_}};
     out.open(fill("if (m == $height(m) && n == $N) {", values));
     out.line("$tile(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : c, c_row, c, c_row);", values);
     out.close("} else {");
@@ -236,7 +275,7 @@ class Contraction {
     out.line("$tile(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : sums, $N, sums, $N);", values);
     out.line("tw_copy(m, n, sums, $N, c, c_row);", values);
     out.close();
-    c_.prelude.add("copy " + type_, fill(kCopyText, values));
+    use_copy();
   }
 
   /// Sums wait in scratch; those of the last block go through the epilogue.
@@ -245,11 +284,20 @@ class Contraction {
     out.line(fmt::format("{}* const w = waiting + {} * col_block + ({} - col0) * {};", type_, row_,
                          col_, s_.rows));
     const std::string call = tile_ + "(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : w";
+    if (b_in_place()) {
+      use_copy();
+      out.open("if (thin) {");
+      out.line(
+          fmt::format("tw_copy(m, n, waiting + {} - col0, col_block, sums, {});", col_, s_.cols()));
+      out.close("} else {");
+      out.deeper();
+    }
     out.open("if (k0 + kc < depth) {");
     out.line(fmt::format("{0}, {1}, w, {1});", call, s_.cols()));
     out.line("continue;");
     out.close();
     out.line(fmt::format("{0}, {1}, sums, {1});", call, s_.cols()));
+    if (b_in_place()) out.close();
     emit_epilogue(out);
   }
 

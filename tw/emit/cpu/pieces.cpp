@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
-#include "tw/emit/cpu/contract_shape.h"
+#include "tw/emit/cpu/contract_operand.h"
+#include "tw/emit/cpu/contract_thin.h"
 
 namespace tw::cpu {
 namespace {
@@ -31,7 +32,8 @@ TW_INLINE i64 tw_piece(const TwCutAxis& x, i64 pieces) {
 }
 
 // Sets the lengths of pieces for which the busiest thread does least: products, 30 for each element
-// that a piece packs, and 150000 once for waking threads. `others` pieces lie along other axes.
+// that a piece packs, 8 for each of B that few rows wait for, and 150000 once for waking threads.
+// `others` pieces lie along other axes.
 static __attribute__((noinline)) void tw_cut(
     const TwCutAxis& rows, const TwCutAxis& cols, i64 depth, i64 others, i64 threads) {
   f64 least = -1;
@@ -39,7 +41,8 @@ static __attribute__((noinline)) void tw_cut(
     const i64 m = tw_piece(rows, r), n = tw_piece(cols, c);
     const i64 all = others * cdiv(rows.extent, m) * cdiv(cols.extent, n);
     const bool in_place = (m + n) * depth <= $small;
-    const f64 cost = (f64)cdiv(all, threads) * depth * (m * n + 30 * ((in_place ? 0 : m) + n)) +
+    const i64 work = rows.extent <= $thin ? 8 * n : m * n + 30 * ((in_place ? 0 : m) + n);
+    const f64 cost = (f64)cdiv(all, threads) * depth * work +
                      (all > 1 && threads > 1 ? 1.5e5 : 0);
     if (least >= 0 && cost >= least) return;
     least = cost;
@@ -61,8 +64,13 @@ const Op& contraction_of(const Program& p) {
   return r->ops[0];
 }
 
-Expr with_dim(const Expr& e, Symbol dim, const Expr& value) {
-  return substitute(e, [&](Symbol s) { return s == dim ? std::optional(value) : std::nullopt; });
+/// The chosen dim that an expression mentions; there is one at most.
+std::optional<size_t> chosen_in(const Program& p, const Expr& e) {
+  std::optional<size_t> found;
+  for_each_symbol(e, [&](Symbol s) {
+    if (s.kind == SymbolKind::dim && p.dims[s.id].chosen()) found = s.id;
+  });
+  return found;
 }
 
 /// One axis of the contraction, and the dim that is the length of its pieces.
@@ -76,6 +84,7 @@ class Chooser {
  public:
   Chooser(Context& c, const Op& op)
       : c_(c),
+        op_(op),
         attr_(op.as<ContractAttr>()),
         sum_(c.program.type(op.regions[2].args[0])),
         shape_(choose_contract_shape(c.machine, c.mapping, sum_.dtype)) {}
@@ -98,24 +107,20 @@ class Chooser {
     out.close();
     use_block(c_.prelude);
     const int64_t small = shape_.in_place_bytes / bytes(shape_.type);
-    c_.prelude.add("cut", fill(kCutText, {{"small", std::to_string(small)}}));
+    const ContractOperand b(c_, op_.regions[1], 1, shape_);
+    const int thin = b.plain() && b.unit_kept() ? kThinRows : 0;
+    c_.prelude.add(
+        "cut", fill(kCutText, {{"small", std::to_string(small)}, {"thin", std::to_string(thin)}}));
   }
 
  private:
   Cut cut(const Expr& extent, int side, const std::string& knob, int unit) {
-    const std::vector<Dim>& dims = c_.program.dims;
-    for (size_t k = given_dims(c_.program); k < dims.size(); ++k) {
-      const Symbol dim{SymbolKind::dim, static_cast<int>(k)};
-      if (!mentions(extent, dim)) continue;
-      for (const Expr& all : c_.program.grid) {
-        if (!mentions(all, dim)) continue;
-        const int64_t chosen = c_.mapping.get(knob, 0);
-        if (chosen > 0) overruled_.push_back(fmt::format("dims[{}] = {};", k, chosen));
-        return {c_.text(simplify(with_dim(all, dim, 1), c_.facts)), fmt::format("&dims[{}]", k),
-                unit, dims[k].at_most};
-      }
-    }
-    return {std::to_string(sum_.shape[side]), "nullptr", unit, sum_.shape[side]};
+    const std::optional<size_t> dim = chosen_in(c_.program, extent);
+    if (!dim) return {std::to_string(sum_.shape[side]), "nullptr", unit, sum_.shape[side]};
+    const int64_t chosen = c_.mapping.get(knob, 0);
+    if (chosen > 0) overruled_.push_back(fmt::format("dims[{}] = {};", *dim, chosen));
+    return {c_.text(whole_extent(c_.program, extent)), fmt::format("&dims[{}]", *dim), unit,
+            c_.program.dims[*dim].at_most};
   }
 
   /// Of the first instance, where it depends on the instance.
@@ -129,19 +134,14 @@ class Chooser {
   std::string others() const {
     std::string product;
     for (const Expr& extent : c_.program.grid) {
-      if (chooses(c_.program, extent)) continue;
+      if (chosen_in(c_.program, extent)) continue;
       product += fmt::format("{}max({}, 0)", product.empty() ? "" : " * ", c_.text(extent));
     }
     return product.empty() ? "1" : product;
   }
 
-  static bool chooses(const Program& p, const Expr& extent) {
-    bool found = false;
-    for_each_symbol(extent, [&](Symbol s) { found = found || p.dims[s.id].chosen(); });
-    return found;
-  }
-
   Context& c_;
+  const Op& op_;
   const ContractAttr& attr_;
   const Type& sum_;
   const ContractShape shape_;
@@ -157,6 +157,15 @@ Expr most_pieces(const Program& p, const Expr& extent) {
     return p.dims[s.id].chosen() ? std::optional(Expr(1)) : std::nullopt;
   });
   return simplify(e, facts_of(p));
+}
+
+Expr whole_extent(const Program& p, const Expr& extent) {
+  const std::optional<size_t> dim = chosen_in(p, extent);
+  if (!dim) return extent;
+  for (const Expr& axis : p.grid) {
+    if (chosen_in(p, axis) == dim) return most_pieces(p, axis);
+  }
+  throw InternalError("a piece of an axis that the grid lacks");
 }
 
 void emit_choose(Context& c, Writer& out) { Chooser(c, contraction_of(c.program)).emit(out); }

@@ -16,6 +16,9 @@ bool chooses(const Program& p);
 /// The extent of a grid's axis when pieces are of one element.
 Expr most_pieces(const Program& p, const Expr& extent);
 
+/// The extent of an axis of the contraction over all pieces; `extent` is that of one.
+Expr whole_extent(const Program& p, const Expr& extent);
+
 /// The function choose_pieces(dims, threads), which sets the chosen dims from the given ones: the
 /// lengths for which the busiest thread does least. Knobs pm and pn of the mapping overrule.
 void emit_choose(Context& c, Writer& out);
