@@ -138,6 +138,11 @@ Kernel::State& Kernel::state() const {
 }
 
 Kernel compile(Program p, const Device& d, CompileOptions o) {
+  check_mapping(o.mapping);
+  if (o.threads < 0) {
+    throw UserError(fmt::format("compile: options.threads is {}", o.threads),
+                    "wanted a count, or 0 for all of the pool's");
+  }
   canonicalize(p);
   Kernel k;
   k.state_ = std::make_shared<Kernel::State>(std::move(p), d, std::move(o));
@@ -188,12 +193,8 @@ void Kernel::eject(const std::string& path, const Specialisation& s) const {
     throw UserError(fmt::format("eject: '{}' is no name of C++ source", path),
                     "wanted a file that ends in .cpp");
   const Ejected e = state().eject(s, file.stem());
-  try {
-    write_file(file, {e.source});
-    write_file(file.replace_extension(".h"), {e.header});
-  } catch (const EnvError& error) {
-    throw EnvError("eject: " + error.message(), error.hint());
-  }
+  write_file(file, {e.source});
+  write_file(file.replace_extension(".h"), {e.header});
 }
 
 void Kernel::eject(const std::string& path, bool streaming) const {

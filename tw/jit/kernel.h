@@ -70,6 +70,7 @@ class Kernel {
   std::shared_ptr<State> state_;
 };
 
+/// Throws UserError for an impossible mapping or count of threads.
 Kernel compile(Program p, const Device& d, CompileOptions o = {});
 
 /// Arguments that a kernel is to be prepared for.
