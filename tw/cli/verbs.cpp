@@ -34,7 +34,8 @@ const std::vector<Verb>& verbs() {
        .run = run_devices},
       {.name = "doctor",
        .sentence = "say what of this machine works and what is missing",
-       .examples = "  tilewright doctor\n",
+       .examples = "  tilewright doctor\n"
+                   "Ends as other verbs would: with the exit code of the first failure.\n",
        .run = run_doctor},
       {.name = "eject",
        .sentence = "write a kernel as C++ source of your own, which builds without tilewright",
