@@ -70,7 +70,13 @@ TEST_F(Command, BenchWritesRowsOfTheSchema) {
 
 TEST_F(Command, BenchRefusesWhatItDoesNotKnow) {
   expect("bench softmax --shape m=4,n=64 --peer nobody", 2, "no peer is called 'nobody'");
-  expect("bench sgemn", 2, "no kernel is called 'sgemn'");
+  expect("bench sgemn", 2, "no kernel or suite is called 'sgemn'; did you mean 'sgemm'?");
+  expect("bench sofmax", 2, "no kernel or suite is called 'sofmax'; did you mean 'softmax'?");
+  expect("bench sgemm --shape m=4", 2, "suite 'sgemm' takes no --shape; name a kernel");
+  expect("bench sgemm --option epilogue=bias", 2, "suite 'sgemm' takes no --option");
+  if (std::filesystem::exists(std::filesystem::path(TW_COMMAND).parent_path() / "peers/blis.so"))
+    expect("bench softmax --shape m=4,n=64 --threads 1 --peer blis", 2,
+           "peer 'blis' does not do softmax");
   expect("bench sgemm --peer nobody", 2, "no peer is called 'nobody'");
   expect("bench sgemm --threads 7", 2, "it has --threads 1 --dtype f32, --threads 2 --dtype f32");
   expect("bench sgemm --dtype bf16", 2, "it has --threads 1 --dtype f32");
@@ -85,8 +91,12 @@ TEST_F(Command, HelpTeaches) {
        {"bench", "cache", "check", "devices", "doctor", "eject", "kernels", "opt", "run"}) {
     expect(std::string(verb) + " --help", 0, "Examples:");
   }
+  expect("opt --help", 0, "  fuse_contraction");
+  expect("run --help", 0, "kc  8..65536, elements of k in one packed block of a contraction");
   setenv("TW_HELP", "1", 1);
   expect("", 0, "TW_CACHE_DIR");
+  expect("", 0, "home folder, where ~/.cache lies\n");
+  expect("", 0, "the least recently used go first (default 1024)\n");
   unsetenv("TW_HELP");
 }
 
@@ -97,6 +107,15 @@ TEST_F(Command, ListsWhatThereIs) {
   expect("kernels softmax", 0, "axes (--shape)");
   expect("kernels --json", 0, "\"kernel\":\"softmax\"");
   expect("doctor", 0, "ok    kernel");
+}
+
+TEST_F(Command, EachLineIsWrittenWhenItIsSaid) {
+  write("compiler", "#!/bin/sh\ncp out seen\nexit 1\n");
+  std::filesystem::permissions(folder_ + "/compiler", std::filesystem::perms::owner_all);
+  setenv("TW_CXX", (folder_ + "/compiler").c_str(), 1);
+  call("doctor", ">out");
+  unsetenv("TW_CXX");
+  EXPECT_NE(read("seen").find("ok    cache"), std::string::npos) << read("seen");
 }
 
 TEST_F(Command, DoctorEndsAsTheVerbsDo) {
@@ -110,9 +129,13 @@ TEST_F(Command, DoctorEndsAsTheVerbsDo) {
 }
 
 TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
-  expect("", 2, "subcommand is required");
+  expect("", 2, "tilewright: a verb is missing; known verbs: bench, cache");
+  for (const char* words : {"--frob", "--frob run softmax", "run softmax --frob"})
+    expect(words, 2, "tilewright: unknown option '--frob'");
+  expect("run softmax x", 2, "tilewright: unexpected word 'x'");
+  expect("run softmax --threads", 2, "tilewright: --threads: 1 required INT missing");
   expect("rnu softmax", 2, "there is no verb 'rnu'; did you mean 'run'?");
-  expect("run", 2, "TARGET is required");
+  expect("run", 2, "tilewright: TARGET is required");
   expect("run softmaxx", 2, "did you mean 'softmax'?");
   expect("kernels sofmax", 2, "did you mean 'softmax'?");
   expect("kernels sofmax --json", 2, "did you mean 'softmax'?");
@@ -234,6 +257,8 @@ TEST_F(Command, CheckPrintsOnlyJsonOnStandardOutputWhenItIsAsked) {
 TEST_F(Command, RunsOnFilesAndChecks) {
   expect("run softmax --shape m=3,n=50 --output Y=y.npy --check", 0, "wrote y.npy");
   expect("run row_reduce --input X=y.npy --option op=sum --output Y=sums.npy", 0, "m=3,n=50");
+  expect("run gemm --shape m=3,n=4,k=5 --input B=random:7 --device interp", 0,
+         "inputs that no --input names: A=random:1\n");
   expect("run row_reduce --input X=y.npy --shape n=51", 2, "wanted f32[3,51]");
   expect("run softmax --shape m=3,n=50 --device interp --check", 0, "against float64");
   expect("cache list", 0, "2 entries");
