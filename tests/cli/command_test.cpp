@@ -171,6 +171,7 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
   expect("cache show", 2, "needs a name");
   expect("cache show 00000000", 2, "no cache entry's name starts with '00000000'");
   expect("eject softmax", 2, "--output is required");
+  expect("eject softmax --output own.cpp --name a-b", 2, "eject: 'a-b' is no name for a function");
   expect("eject sofmax --output own.cpp", 2, "did you mean 'softmax'?");
   expect("eject softmax --output own.txt", 2, "wanted a file that ends in .cpp");
   expect("eject softmax --output own.cpp --isa sse", 2,
@@ -274,9 +275,17 @@ TEST_F(Command, EjectsSourceThatBuildsAlone) {
   Ended built = call("devices >/dev/null && c++ -O2 -c own.cpp -o own.o");
   EXPECT_EQ(built.code, 0) << built.out;
   EXPECT_EQ(built.out, "") << "not even a warning";
+  expect("eject softmax --name other --output other.cpp", 0, "wrote other.cpp and other.h");
+  write("both.cpp", "#include \"own.h\"\n#include \"other.h\"\n");
+  built = call("devices >/dev/null && c++ -shared -fPIC both.cpp own.cpp other.cpp -o both.so");
+  EXPECT_EQ(built.code, 0) << built.out;
   expect("eject gemm --option epilogue=bias --isa neon --threads 4 --output arm.cpp", 0,
          "gemm k=1024,m=1024,n=1024 f32 epilogue=bias out=same tile=64x64, neon");
-  expect("eject softmax --shape m=65536,n=4096 --output large.cpp", 0, "g++ -O2 -c large.cpp");
+  expect("eject softmax --shape m=65536,n=4096 --output large.cpp", 0,
+         "g++ -std=c++17 -O2 -c large.cpp");
+  expect("eject gemm --shape m=8,n=8,k=8 --name small --output small.cpp", 0, "wrote small.cpp");
+  EXPECT_NE(read("small.h").find("int small("), std::string::npos);
+  EXPECT_NE(read("small.h").find("tiles were chosen for k=8,m=8,n=8 f32"), std::string::npos);
   auto streams = [&](const char* file) {
     return read(file).find("around the caches") != std::string::npos;
   };

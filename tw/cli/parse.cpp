@@ -77,6 +77,10 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       app.add_option("--output", a.source, "the file to write, FILE.cpp; FILE.h goes beside it")
           ->required();
       return;
+    case Flag::function:
+      app.add_option("--name", a.function,
+                     "what the function is called; as the kernel when absent");
+      return;
     case Flag::isa:
       app.add_option("--isa", a.isa,
                      "instructions: avx2, avx512, neon, generic; this machine's when absent");

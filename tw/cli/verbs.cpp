@@ -41,10 +41,11 @@ const std::vector<Verb>& verbs() {
        .sentence = "write a kernel as C++ source of your own, which builds without tilewright",
        .target = "a kernel",
        .target_needed = true,
-       .flags = {source, shape, dtype, option, isa, threads, mapping},
+       .flags = {source, function, shape, dtype, option, isa, threads, mapping},
        .examples =
            "  tilewright eject softmax --output softmax.cpp\n"
            "  tilewright eject gemm --option epilogue=bias --isa avx2 --output gemm.cpp\n"
+           "  tilewright eject gemm --shape m=64,n=64,k=64 --name small_gemm --output small.cpp\n"
            "The function takes any extents; --shape and --threads say for which it is made.\n",
        .run = run_eject},
       {.name = "kernels",
