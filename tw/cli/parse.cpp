@@ -203,8 +203,8 @@ static int parse_and_run(int argc, char** argv) {
   CLI::App app("Turns tile programs into fast, proven kernels.", "tilewright");
   app.footer(
       "tilewright VERB --help teaches a verb; TW_HELP=1 lists the environment variables.\n"
-      "Exit codes: 0 done, 1 check found a wrong result, 2 the words or files are wrong,\n"
-      "3 the machine lacks something, 4 a device failed, 70 a bug of tilewright.");
+      "Exit codes: 0 done, 1 check found a wrong result, 2 the words, variables or files\n"
+      "are wrong, 3 the machine lacks something, 4 a device failed, 70 a bug of tilewright.");
   app.set_version_flag("--version", "tilewright " TW_VERSION);
   app.require_subcommand(1);
   for (const Verb& verb : verbs()) add_verb(app, verb, a);
