@@ -54,10 +54,10 @@ bool names_suite(const Arguments& a) {
   const bool kernel = is_kernel(a.target);
   if (std::ranges::find(suites, a.target) == suites.end()) {
     if (a.target.empty() || kernel) return false;
-    std::vector<std::string> known = suites;
-    for (const KernelEntry& k : kernels::kernel_list()) known.push_back(k.name);
+    std::set<std::string> known(suites.begin(), suites.end());
+    for (const KernelEntry& k : kernels::kernel_list()) known.insert(k.name);
     throw UserError(fmt::format("no kernel or suite is called '{}'", a.target),
-                    did_you_mean(a.target, known));
+                    did_you_mean(a.target, {known.begin(), known.end()}));
   }
   if (kernel) return !names_problem(a) && !a.dtype;
   if (names_problem(a))
