@@ -1,5 +1,6 @@
 # Writes OUT: a function that returns a hash of every source that decides what kernels become. It is part of every cache
 # key, so a changed pass or prelude never meets what an older one compiled.
+cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE sources RELATIVE ${ROOT} ${ROOT}/tw/*)
 list(FILTER sources INCLUDE REGEX "^tw/(num|math|target|ir|passes|emit|jit)/.*\\.(h|cpp|def)$")
 list(SORT sources)

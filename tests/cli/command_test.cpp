@@ -70,7 +70,14 @@ TEST_F(Command, BenchWritesRowsOfTheSchema) {
 
 TEST_F(Command, BenchRefusesWhatItDoesNotKnow) {
   expect("bench softmax --shape m=4,n=64 --peer nobody", 2, "no peer is called 'nobody'");
-  expect("bench sgemn", 2, "no kernel is called 'sgemn'");
+  expect("bench sgemn", 2, "no kernel or suite is called 'sgemn'; did you mean 'sgemm'?");
+  expect("bench sofmax", 2, "no kernel or suite is called 'sofmax'; did you mean 'softmax'?");
+  expect("bench unlike-all", 2, "batched_gemm, column_reduce, elementwise, gemm, gemm-bf16, ");
+  expect("bench sgemm --shape m=4", 2, "suite 'sgemm' takes no --shape; name a kernel");
+  expect("bench sgemm --option epilogue=bias", 2, "suite 'sgemm' takes no --option");
+  if (std::filesystem::exists(std::filesystem::path(TW_COMMAND).parent_path() / "peers/blis.so"))
+    expect("bench softmax --shape m=4,n=64 --threads 1 --peer blis", 2,
+           "peer 'blis' does not do softmax");
   expect("bench sgemm --peer nobody", 2, "no peer is called 'nobody'");
   expect("bench sgemm --threads 7", 2, "it has --threads 1 --dtype f32, --threads 2 --dtype f32");
   expect("bench sgemm --dtype bf16", 2, "it has --threads 1 --dtype f32");
@@ -85,8 +92,12 @@ TEST_F(Command, HelpTeaches) {
        {"bench", "cache", "check", "devices", "doctor", "eject", "kernels", "opt", "run"}) {
     expect(std::string(verb) + " --help", 0, "Examples:");
   }
+  expect("opt --help", 0, "  fuse_contraction");
+  expect("run --help", 0, "kc  8..65536, elements of k in one packed block of a contraction");
   setenv("TW_HELP", "1", 1);
   expect("", 0, "TW_CACHE_DIR");
+  expect("", 0, "home folder, where ~/.cache lies\n");
+  expect("", 0, "the least recently used go first (default 1024)\n");
   unsetenv("TW_HELP");
 }
 
@@ -99,10 +110,33 @@ TEST_F(Command, ListsWhatThereIs) {
   expect("doctor", 0, "ok    kernel");
 }
 
+TEST_F(Command, EachLineIsWrittenWhenItIsSaid) {
+  write("compiler", "#!/bin/sh\ncp out seen\nexit 1\n");
+  std::filesystem::permissions(folder_ + "/compiler", std::filesystem::perms::owner_all);
+  setenv("TW_CXX", (folder_ + "/compiler").c_str(), 1);
+  call("doctor", ">out");
+  unsetenv("TW_CXX");
+  EXPECT_NE(read("seen").find("ok    cache"), std::string::npos) << read("seen");
+}
+
+TEST_F(Command, DoctorEndsAsTheVerbsDo) {
+  setenv("TW_CXX", "/bin/nope", 1);
+  for (const char* words : {"doctor", "run softmax --shape m=2,n=3"})
+    expect(words, 2, "TW_CXX is '/bin/nope', which is no program");
+  setenv("TW_CXX", "/bin/false", 1);
+  for (const char* words : {"doctor", "run softmax --shape m=2,n=3"})
+    expect(words, 3, "/false' failed with 1");
+  unsetenv("TW_CXX");
+}
+
 TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
-  expect("", 2, "subcommand is required");
+  expect("", 2, "tilewright: a verb is missing; known verbs: bench, cache");
+  for (const char* words : {"--frob", "--frob run softmax", "run softmax --frob"})
+    expect(words, 2, "tilewright: unknown option '--frob'");
+  expect("run softmax x", 2, "tilewright: unexpected word 'x'");
+  expect("run softmax --threads", 2, "tilewright: --threads: 1 required INT missing");
   expect("rnu softmax", 2, "there is no verb 'rnu'; did you mean 'run'?");
-  expect("run", 2, "TARGET is required");
+  expect("run", 2, "tilewright: TARGET is required");
   expect("run softmaxx", 2, "did you mean 'softmax'?");
   expect("kernels sofmax", 2, "did you mean 'softmax'?");
   expect("kernels sofmax --json", 2, "did you mean 'softmax'?");
@@ -138,11 +172,15 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
   expect("cache show", 2, "needs a name");
   expect("cache show 00000000", 2, "no cache entry's name starts with '00000000'");
   expect("eject softmax", 2, "--output is required");
+  expect("eject softmax --output own.cpp --name a-b", 2, "eject: 'a-b' is no name for a function");
   expect("eject sofmax --output own.cpp", 2, "did you mean 'softmax'?");
   expect("eject softmax --output own.txt", 2, "wanted a file that ends in .cpp");
   expect("eject softmax --output own.cpp --isa sse", 2,
          "known machines: avx2, avx512, neon, generic");
-  expect("eject softmax --output no/such/folder/own.cpp", 3, "cannot write 'no/such/folder/own");
+  expect(
+      "eject softmax --output no/such/folder/own.cpp", 2,
+      "cannot write 'no/such/folder/own.cpp': No such file or directory; name a file in a folder "
+      "that exists");
   expect("opt nothing.tw", 2, "cannot read 'nothing.tw'");
   expect("opt softmax --pass polish", 2, "no pass is named 'polish'");
 }
@@ -150,18 +188,20 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
 TEST_F(Command, WrongFilesAreErrorsOfTheUser) {
   write("empty.npy", "");
   write("text.npy", "this is no tensor");
-  expect("run softmax --input X=missing.npy", 3, "missing.npy");
+  expect("run softmax --input X=missing.npy", 2, "missing.npy: No such file");
+  expect("run softmax --input X=.", 2, ".: Is a directory");
   expect("run softmax --input X=empty.npy", 2, "empty.npy");
   expect("run softmax --input X=text.npy", 2, "text.npy");
   expect("run softmax --input X", 2, "--input got 'X'; wanted name=FILE.npy");
   expect("run softmax --input Z=empty.npy", 2, "--input names 'Z'");
   expect("run softmax --input X=random:x", 2, "wanted a whole number");
   expect("run softmax --shape m=2,n=3 --output Z=y.npy", 2, "--output names 'Z'");
-  expect("run softmax --shape m=2,n=3 --output Y=no/such/folder/y.npy", 3, "no/such/folder");
+  expect("run softmax --shape m=2,n=3 --output Y=no/such/folder/y.npy", 2, "no/such/folder");
+  expect("run softmax --shape m=2,n=3 --output Y=/dev/full", 3, "No space left");
   for (const char* verb : {"run softmax --output Y=", "check row_reduce --json=",
                            "bench row_reduce --json=", "kernels --json="})
     for (const char* file : {"no/such/y", ".", "empty.npy/y"})
-      expect(std::string(verb) + file, 3, "cannot write '" + std::string(file) + "'");
+      expect(std::string(verb) + file, 2, "cannot write '" + std::string(file) + "'");
   for (const char* no_text : {".", "/dev/zero", "nothing"})
     expect(std::string("opt ") + no_text, 2, "cannot read '" + std::string(no_text) + "'");
   expect("opt - <.", 2, "cannot read '-'");
@@ -184,7 +224,7 @@ TEST_F(Command, AFullOrClosedStandardErrorChangesNoExitCode) {
   for (const char* no_errors : {"2>/dev/full", "2>&-"}) {
     EXPECT_EQ(call("rnu", no_errors).code, 2);
     EXPECT_EQ(call("run", no_errors).code, 2);
-    EXPECT_EQ(call("run softmax --input X=missing.npy", no_errors).code, 3);
+    EXPECT_EQ(call("run softmax --input X=missing.npy", no_errors).code, 2);
     EXPECT_EQ(call("check row_reduce --shape m=3,n=50", no_errors).code, 0);
     setenv("TW_DUMP", "all", 1);
     EXPECT_EQ(call("opt softmax --pass canonicalize", no_errors).code, 0);
@@ -219,6 +259,8 @@ TEST_F(Command, CheckPrintsOnlyJsonOnStandardOutputWhenItIsAsked) {
 TEST_F(Command, RunsOnFilesAndChecks) {
   expect("run softmax --shape m=3,n=50 --output Y=y.npy --check", 0, "wrote y.npy");
   expect("run row_reduce --input X=y.npy --option op=sum --output Y=sums.npy", 0, "m=3,n=50");
+  expect("run gemm --shape m=3,n=4,k=5 --input B=random:7 --device interp", 0,
+         "inputs that no --input names: A=random:1\n");
   expect("run row_reduce --input X=y.npy --shape n=51", 2, "wanted f32[3,51]");
   expect("run softmax --shape m=3,n=50 --device interp --check", 0, "against float64");
   expect("cache list", 0, "2 entries");
@@ -234,9 +276,17 @@ TEST_F(Command, EjectsSourceThatBuildsAlone) {
   Ended built = call("devices >/dev/null && c++ -O2 -c own.cpp -o own.o");
   EXPECT_EQ(built.code, 0) << built.out;
   EXPECT_EQ(built.out, "") << "not even a warning";
+  expect("eject softmax --name other --output other.cpp", 0, "wrote other.cpp and other.h");
+  write("both.cpp", "#include \"own.h\"\n#include \"other.h\"\n");
+  built = call("devices >/dev/null && c++ -shared -fPIC both.cpp own.cpp other.cpp -o both.so");
+  EXPECT_EQ(built.code, 0) << built.out;
   expect("eject gemm --option epilogue=bias --isa neon --threads 4 --output arm.cpp", 0,
-         "gemm k=1024,m=1024,n=1024 f32 epilogue=bias out=same, neon");
-  expect("eject softmax --shape m=65536,n=4096 --output large.cpp", 0, "g++ -O2 -c large.cpp");
+         "gemm k=1024,m=1024,n=1024 f32 epilogue=bias out=same tile=64x64, neon");
+  expect("eject softmax --shape m=65536,n=4096 --output large.cpp", 0,
+         "g++ -std=c++17 -O2 -c large.cpp");
+  expect("eject gemm --shape m=8,n=8,k=8 --name small --output small.cpp", 0, "wrote small.cpp");
+  EXPECT_NE(read("small.h").find("int small("), std::string::npos);
+  EXPECT_NE(read("small.h").find("tiles were chosen for k=8,m=8,n=8 f32"), std::string::npos);
   auto streams = [&](const char* file) {
     return read(file).find("around the caches") != std::string::npos;
   };

@@ -69,7 +69,7 @@ TEST(Eject, FactsThatNothingChecksAreRefused) {
   aligned.params.push_back({.aligned = true});
   for (const Specialisation& s : {narrow, aligned}) {
     TW_EXPECT_ERROR(InternalError, "facts of addresses or sizes",
-                    [&] { eject_cpu({}, s, machine_named("avx2"), {}, "kernel"); });
+                    [&] { eject_cpu({}, s, machine_named("avx2"), {}, {"kernel"}); });
   }
 }
 

@@ -102,7 +102,7 @@ Ejected ejected_for(const std::string& ir, const std::vector<TensorView>& tensor
                     const std::string& isa) {
   const Specialisation s = facts_of(tensors);
   const CpuMachine& machine = machine_named(isa);
-  return eject_cpu(lowered(ir, s, machine), s, machine, {}, "kernel");
+  return eject_cpu(lowered(ir, s, machine), s, machine, {}, {"kernel"});
 }
 
 void run_text(const std::string& ir, const std::vector<TensorView>& tensors, const std::string& isa,

@@ -1,7 +1,9 @@
 #include <numeric>
+#include <regex>
 #include <thread>
 
 #include "tw/base/error.h"
+#include "tw/ir/print.h"
 
 #include "tests/jit/cache_support.h"
 #include "tests/jit/ejected.h"
@@ -162,6 +164,48 @@ TEST_F(Eject, AWordOfCppGetsAnUnderscore) {
   EXPECT_EQ(t.y.contents(), wanted());
 }
 
+TEST_F(Eject, AMacroGetsAnUnderscore) {
+  std::string text = print(add_sums("linux"));
+  for (const auto& [name, macro] : {std::pair{"weights", "unix"},
+                                    {"times", "NULL"},
+                                    {"x", "i386"},
+                                    {"y", "SIZE_MAX"},
+                                    {"M", "RAND_MAX"},
+                                    {"N", "BIG_ENDIAN"}}) {
+    text = std::regex_replace(text, std::regex(fmt::format("\\b{}\\b", name)), macro);
+  }
+  const Program p = parse(text);
+  compile(p, Device::open("cpu:0")).eject(source());
+  for (const char* standard : {"-std=gnu++17", "-std=c++17"}) {
+    const Tensors t;
+    const EjectedFunction f(find_compiler(), p, source(), {"-O2", standard}, "linux_");
+    EXPECT_EQ(f(t.all(), {3}), 0);
+    EXPECT_EQ(t.y.contents(), wanted());
+  }
+}
+
+TEST_F(Eject, IsCalledAsItsOwnerWants) {
+  const Kernel k = compile(add_sums(), Device::open("cpu:0"));
+  const Tensors t;
+  k.eject(source(), {t.x, t.weights}, {t.y}, {{"times", 3}}, {.name = "my_sums"});
+  const EjectedFunction f(find_compiler(), add_sums(), source(), {"-O2"}, "my_sums");
+  EXPECT_EQ(f(t.all(), {3}), 0);
+  EXPECT_EQ(t.y.contents(), wanted());
+  for (const char* name : {"my-sums", "2sums", "sums()", "register", "NULL", "launch", " "}) {
+    TW_EXPECT_ERROR(UserError, fmt::format("eject: '{}' is no name for a function; wanted", name),
+                    [&] { k.eject(source(), {.name = name}); });
+  }
+}
+
+TEST_F(Eject, SaysWhatItsTilesWereChosenFor) {
+  const Kernel k = compile(scale(3), Device::open("cpu:0"));
+  k.eject(source(), {.made_for = "n=64"});
+  EXPECT_NE(read(folder_.path() + "/own.h").find("/// Its tiles were chosen for n=64.\n"),
+            std::string::npos);
+  k.eject(source());
+  EXPECT_EQ(read(folder_.path() + "/own.h").find("chosen"), std::string::npos);
+}
+
 TEST_F(Eject, TakesTheLayoutOfTensors) {
   const Kernel k = compile(scale(3), Device::open("cpu:0"));
   Guarded x(f32, {70}, {2}), y(f32, {70}, {-3}), want(f32, {70}), dense(f32, {70});
@@ -182,7 +226,7 @@ TEST_F(Eject, TakesTheLayoutOfTensors) {
 TEST_F(Eject, StreamsWhereItIsToldTo) {
   const Kernel k = compile(scale(3), Device::open_as(machine_named("avx2")));
   auto text = [&](bool streaming) {
-    k.eject(source(), streaming);
+    k.eject(source(), {.streaming = streaming});
     return read(folder_.path() + "/own.h");
   };
   EXPECT_NE(text(true).find("Stores go around the caches"), std::string::npos);
@@ -194,7 +238,9 @@ TEST_F(Eject, RefusesPathsThatItCannotWrite) {
   TW_EXPECT_ERROR(UserError, "eject: 'own.h' is no name of C++ source; wanted a file that ends in",
                   [&] { k.eject("own.h"); });
   TW_EXPECT_ERROR(UserError, "is no name of C++ source", [&] { k.eject(".cpp"); });
-  TW_EXPECT_ERROR(EnvError, "eject: cannot write '/no/such/folder/own.cpp'",
+  TW_EXPECT_ERROR(UserError,
+                  "cannot write '/no/such/folder/own.cpp': No such file or directory; name a file "
+                  "in a folder that exists",
                   [&] { k.eject("/no/such/folder/own.cpp"); });
   TW_EXPECT_ERROR(UserError, "an empty Kernel is used", [] { Kernel().eject("own.cpp"); });
 }

@@ -73,6 +73,22 @@ TEST(Kernel, WrongArgumentsAreNamedBeforeAnythingIsCompiled) {
   EXPECT_TRUE(cache.files(".so").empty());
 }
 
+TEST(Kernel, ImpossibleOptionsAreRefused) {
+  const auto with = [](CompileOptions o) {
+    return [o] { compile(scale(6), Device::open("cpu:0"), o); };
+  };
+  TW_EXPECT_ERROR(UserError, "mapping: kc='0': wanted an integer in",
+                  with({.mapping = {.knobs = {{"kc", 0}}}}));
+  TW_EXPECT_ERROR(UserError, "mapping: mc='0': wanted an integer in",
+                  with({.mapping = {.knobs = {{"mc", 0}}}}));
+  TW_EXPECT_ERROR(UserError, "mapping: nc='-1': wanted an integer in",
+                  with({.mapping = {.knobs = {{"nc", -1}}}}));
+  TW_EXPECT_ERROR(UserError, "mapping: unknown key 'zz'",
+                  with({.mapping = {.knobs = {{"zz", 1}}}}));
+  TW_EXPECT_ERROR(UserError, "mapping: scheme 'nope'", with({.mapping = {.scheme = "nope"}}));
+  TW_EXPECT_ERROR(UserError, "options.threads is -1; wanted a count, or 0", with({.threads = -1}));
+}
+
 TEST(Kernel, IndicesBeyondInt64AreRefused) {
   TempCache cache;
   const auto shifted = [](const std::string& by) {

@@ -113,6 +113,7 @@ TEST(Compare, BrokenWorkersAreErrorsAndNoHang) {
   EXPECT_THAT(alone("crashes").failure, HasSubstr("ended by signal 11"));
   EXPECT_THAT(alone("exits").failure, HasSubstr("ended with status 7"));
   EXPECT_THAT(alone("throws").failure, HasSubstr("the device is on fire"));
+  EXPECT_FALSE(alone("throws").refused);
   EXPECT_THAT(alone("refuses").failure, HasSubstr("does no such thing"));
   EXPECT_THAT(alone("nobody").failure, HasSubstr("unknown kind of contestant 'nobody'"));
   Settings impatient = quick();
@@ -176,8 +177,9 @@ TEST(Peer, PlugInsAreContestants) {
 TEST(Peer, RefusalsAndFailuresAreReported) {
   Job job = doubling();
   job.task.op = "triple";
-  EXPECT_THAT(compare(job, {{"plug", "peer", TW_PEER}}, quick()).all[0].failure,
-              HasSubstr("peer 'doubler' does not do triple: it only doubles"));
+  const Measured refuser = compare(job, {{"plug", "peer", TW_PEER}}, quick()).all[0];
+  EXPECT_EQ(refuser.failure, "peer 'doubler' does not do triple: it only doubles");
+  EXPECT_TRUE(refuser.refused);
   job = doubling();
   job.task.options = {{"fail", "yes"}};
   EXPECT_THAT(compare(job, {{"plug", "peer", TW_PEER}}, quick()).all[0].failure,

@@ -42,4 +42,17 @@ TEST(Mapping, WrongTextIsNamed) {
   TW_EXPECT_ERROR(UserError, "unknown key 'oops'", [] { Mapping().get("oops", 0); });
 }
 
+TEST(Mapping, OneThatIsNoTextIsCheckedAlike) {
+  check_mapping({});
+  check_mapping(parse_mapping("cpu1 kc=8 ip=0"));
+  TW_EXPECT_ERROR(UserError, "scheme 'nope'; known schemes: cpu1",
+                  [] { check_mapping({.scheme = "nope"}); });
+  TW_EXPECT_ERROR(UserError, "unknown key 'zz'; known keys: ip", [] {
+    check_mapping({.knobs = {{"zz", 1}}});
+  });
+  TW_EXPECT_ERROR(UserError, "kc='0': wanted an integer in 8..65536", [] {
+    check_mapping({.knobs = {{"kc", 0}}});
+  });
+}
+
 }  // namespace tw

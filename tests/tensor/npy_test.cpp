@@ -148,10 +148,12 @@ TEST(Npy, OtherTypesAreRefusedEvenOfTheSameSize) {
   }
 }
 
-TEST(Npy, MissingFilesAndFullDisksAreEnvironmentErrors) {
-  TW_EXPECT_ERROR(EnvError, "No such file", [] { read_npy("/nonexistent/a.npy"); });
-  TW_EXPECT_ERROR(EnvError, "/: is a folder", [] { read_npy("/"); });
-  TW_EXPECT_ERROR(EnvError, "No such file",
+TEST(Npy, MissingFilesAreErrorsOfTheUserAndFullDisksOfTheEnvironment) {
+  TW_EXPECT_ERROR(UserError, "No such file", [] { read_npy("/nonexistent/a.npy"); });
+  TW_EXPECT_ERROR(UserError, "/: Is a directory", [] { read_npy("/"); });
+  TW_EXPECT_ERROR(UserError, "/dev/null/a.npy: Not a directory",
+                  [] { read_npy("/dev/null/a.npy"); });
+  TW_EXPECT_ERROR(UserError, "No such file or directory; name a file in a folder that exists",
                   [] { write_npy("/nonexistent/a.npy", host_tensor(f32, {2})); });
   TW_EXPECT_ERROR(EnvError, "No space left", [] { write_npy("/dev/full", host_tensor(f32, {2})); });
 }

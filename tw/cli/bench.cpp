@@ -48,13 +48,28 @@ void keep_named(BenchPlan& plan, const Arguments& a) {
                     fmt::format("it has {}", fmt::join(known, ", ")));
 }
 
-BenchPlan plan_of(const Arguments& a) {
+/// True for a suite. A name of both is the kernel where flags say which of its problems.
+bool names_suite(const Arguments& a) {
   const std::vector<std::string> suites = suite_names();
-  // A name of both is the kernel where flags say which of its problems.
-  const bool is_suite = std::ranges::find(suites, a.target) != suites.end() && !names_problem(a) &&
-                        !(a.dtype && is_kernel(a.target));
+  const bool kernel = is_kernel(a.target);
+  if (std::ranges::find(suites, a.target) == suites.end()) {
+    if (a.target.empty() || kernel) return false;
+    std::set<std::string> known(suites.begin(), suites.end());
+    for (const KernelEntry& k : kernels::kernel_list()) known.insert(k.name);
+    throw UserError(fmt::format("no kernel or suite is called '{}'", a.target),
+                    did_you_mean(a.target, {known.begin(), known.end()}));
+  }
+  if (kernel) return !names_problem(a) && !a.dtype;
+  if (names_problem(a))
+    throw UserError(
+        fmt::format("suite '{}' takes no {}", a.target, a.shape.empty() ? "--option" : "--shape"),
+        "name a kernel to choose its problem");
+  return true;
+}
+
+BenchPlan plan_of(const Arguments& a) {
   BenchPlan plan;
-  if (is_suite) {
+  if (names_suite(a)) {
     plan = suite_named(a.target);
     keep_named(plan, a);
   } else {
@@ -69,6 +84,7 @@ BenchPlan plan_of(const Arguments& a) {
     }
   }
   if (!a.peers.empty()) plan.peers = a.peers;
+  plan.peers_named = !a.peers.empty() && is_kernel(a.target);
   if (!a.mapping.empty()) plan.mapping = parse_mapping(a.mapping);
   return plan;
 }

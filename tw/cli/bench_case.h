@@ -29,12 +29,14 @@ struct BenchCase {
 std::string shape_text(const BenchCase& c);
 
 /// A list of cases with the peers to compare with. Peers that lack a plug-in in the folder are an
-/// error; one that does not do a case is left out of it.
+/// error; one that does not do a case is left out of it, unless the user named it
+/// for one kernel.
 struct BenchPlan {
   std::string suite;
   std::vector<BenchCase> cases;
   std::vector<std::string> peers;
-  bool best_only = false;  ///< one row a case: beside the fastest peer
+  bool best_only = false;    ///< one row a case: beside the fastest peer
+  bool peers_named = false;  ///< for one kernel: one that does not do a case is an error
   Mapping mapping = {};
   measure::Settings settings = {};
 };
@@ -49,7 +51,8 @@ std::string peer_folder();
 std::vector<std::string> peers_found();
 
 /// Times every case beside its peers: one row a peer, or one without a peer. `progress` is called
-/// before each case. Throws DeviceError when ours fails or is wrong, InternalError when it takes
+/// before each case. Throws UserError when a peer that the user
+/// named does not do a case, DeviceError when ours fails or is wrong, InternalError when it takes
 /// less than the least time possible.
 std::vector<measure::Row> run_plan(const BenchPlan& plan,
                                    const std::function<void(const std::string&)>& progress);

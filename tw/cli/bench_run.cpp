@@ -104,9 +104,13 @@ class Runner {
     Row row = row_of_case(c, program, result.all[0]);
     row.disturbed = result.disturbed;
     std::vector<Row> rows;
-    for (size_t i = 1; i < result.all.size(); ++i)
-      if (result.all[i].failure.empty())
-        rows.push_back(with_peer(row, result.all[i], result.ratio(0, static_cast<int>(i))));
+    for (size_t i = 1; i < result.all.size(); ++i) {
+      const Measured& peer = result.all[i];
+      if (plan_.peers_named && peer.refused)
+        throw UserError(peer.failure, "name another --peer, or none");
+      if (peer.failure.empty())
+        rows.push_back(with_peer(row, peer, result.ratio(0, static_cast<int>(i))));
+    }
     if (rows.empty()) return {row};
     std::ranges::stable_sort(rows, {}, &Row::peer_us);
     if (plan_.best_only) rows.resize(1);

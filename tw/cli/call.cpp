@@ -172,7 +172,7 @@ Call call_of(const Arguments& a) {
     shape_from_file(k, usual, argument, files[name], said);
   }
 
-  Call call{&k, complete(k, said), {}, {}, {}};
+  Call call{&k, complete(k, said), {}, {}, {}, {}};
   call.arguments = k.arguments(call.problem);
   uint64_t next_seed = 1;
   for (const Argument& argument : call.arguments) {
@@ -183,8 +183,8 @@ Call call_of(const Arguments& a) {
       call.inputs.push_back(files[argument.name]);
     } else {
       call.inputs.push_back(host_tensor(argument.dtype, argument.dims));
-      uint64_t seed = seeds.contains(argument.name) ? seeds[argument.name] : next_seed;
-      fill_random(call.inputs.back(), seed);
+      if (!seeds.contains(argument.name)) call.made_up.emplace_back(argument.name, next_seed);
+      fill_random(call.inputs.back(), seeds.try_emplace(argument.name, next_seed).first->second);
     }
     ++next_seed;
   }

@@ -16,6 +16,8 @@ struct Call {
   kernels::Problem problem;
   std::vector<kernels::Argument> arguments;
   std::vector<Tensor> inputs, outputs;  ///< each in declaration order
+  /// Inputs that no flag names, with the seeds of their values.
+  std::vector<std::pair<std::string, uint64_t>> made_up;
 
   std::vector<TensorView> input_views() const;
   std::vector<TensorView> output_views() const;

@@ -9,15 +9,15 @@
 
 namespace tw::cli {
 
-/// One line of the report: what was tried, and what came of it.
+/// One line of the report: what was tried, and what came of it. `code` becomes that of the first
+/// failure, as any other verb would end with it.
 template <class F>
-static bool examine(const char* what, F&& attempt) {
+static void examine(const char* what, F&& attempt, int& code) {
   try {
     fmt::print("ok    {:<10} {}\n", what, attempt());
-    return true;
-  } catch (const std::exception& e) {
+  } catch (const Error& e) {
     fmt::print("FAIL  {:<10} {}\n", what, e.what());
-    return false;
+    if (code == 0) code = e.exit_code();
   }
 }
 
@@ -35,14 +35,18 @@ static std::string try_a_kernel() {
 }
 
 int run_doctor(const Arguments&) {
-  bool well = examine("device", [] {
+  const auto device = [] {
     const CpuMachine& m = Device::open("cpu:0").cpu();
     return fmt::format("cpu:0, {} cores, {}", m.cores, m.isa);
-  });
-  well &= examine("compiler", [] { return find_compiler().path; });
-  well &= examine("cache", [] { return Cache::of_environment()->folder(); });
-  well &= examine("kernel", try_a_kernel);
-  return well ? 0 : 3;
+  };
+  int code = 0;
+  examine("device", device, code);
+  examine(
+      "compiler", [] { return find_compiler().path; }, code);
+  examine(
+      "cache", [] { return Cache::of_environment()->folder(); }, code);
+  examine("kernel", try_a_kernel, code);
+  return code;
 }
 
 }  // namespace tw::cli

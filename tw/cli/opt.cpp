@@ -1,6 +1,5 @@
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fmt/format.h>
 #include <memory>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include "tw/ir/verify.h"
 #include "tw/passes/pipeline.h"
 #include "tw/runtime/device.h"
+#include "tw/tensor/file.h"
 
 namespace tw::cli {
 
@@ -26,8 +26,7 @@ static std::string read_all(std::FILE* file, const std::string& path) {
     if (text.size() > kMostText)
       throw UserError(fmt::format("'{}' has more than {} MB of text", path, kMostText >> 20));
   }
-  if (std::ferror(file))
-    throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  if (std::ferror(file)) fail_file(fmt::format("cannot read '{}'", path), errno);
   return text;
 }
 
@@ -41,7 +40,7 @@ static std::string read_text(const std::string& path) {
     void operator()(std::FILE* f) const { std::fclose(f); }
   };
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "r"));
-  if (!file) throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  if (!file) fail_file(fmt::format("cannot read '{}'", path), errno);
   return read_all(file.get(), path);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <new>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include "tw/cli/call.h"
 #include "tw/cli/output.h"
 #include "tw/cli/verb.h"
+#include "tw/passes/pipeline.h"
+#include "tw/target/mapping.h"
 #include "tw/tensor/file.h"
 
 namespace tw::cli {
@@ -31,6 +34,19 @@ static void add_count(CLI::App& app, const std::string& flag, int& to, int least
       ->default_str(std::to_string(to));
 }
 
+static std::string knob_list() {
+  std::string text;
+  for (const Knob& k : cpu_knobs())
+    text += fmt::format("\n  {}  {}..{}, {}", k.name, k.lo, k.hi, k.sentence);
+  return text;
+}
+
+static std::string pass_list() {
+  std::string text;
+  for (const Pass& p : cpu_passes()) text += fmt::format("\n  {}", p.name);
+  return text;
+}
+
 static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
   switch (flag) {
     case Flag::device:
@@ -41,8 +57,9 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
                      "element type of the main tensors; f32, or all of a list, when absent");
       return;
     case Flag::mapping:
-      app.add_option("--mapping", a.mapping,
-                     "how to run it, e.g. \"cpu1 mc=264\"; chosen when absent");
+      app.add_option(
+          "--mapping", a.mapping,
+          "how to run it, e.g. \"cpu1 mc=264\"; chosen when absent. Knobs:" + knob_list());
       return;
     case Flag::shape:
       app.add_option("--shape", a.shape, "extents: axis=value[,axis=value...]");
@@ -60,12 +77,18 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       app.add_option("--output", a.source, "the file to write, FILE.cpp; FILE.h goes beside it")
           ->required();
       return;
+    case Flag::function:
+      app.add_option("--name", a.function,
+                     "what the function is called; as the kernel when absent");
+      return;
     case Flag::isa:
       app.add_option("--isa", a.isa,
                      "instructions: avx2, avx512, neon, generic; this machine's when absent");
       return;
     case Flag::pass:
-      app.add_option("--pass", a.passes, "a pass to run, in order; may be repeated");
+      app.add_option(
+          "--pass", a.passes,
+          "a pass to run, in order; may be repeated. In the order of a compile:" + pass_list());
       return;
     case Flag::peer:
       app.add_option("--peer", a.peers,
@@ -110,7 +133,8 @@ static int run_verb(const CLI::App& app, const Arguments& a) {
 
 static void print_environment() {
   for (const EnvFlag& f : env_table())
-    fmt::print("{:<18} {} (usually {})\n", f.name, f.sentence, *f.fallback ? f.fallback : "unset");
+    fmt::print("{:<18} {}{}\n", f.name, f.sentence,
+               *f.fallback ? fmt::format(" (default {})", f.fallback) : "");
 }
 
 /// One line on standard error, and the exit code of the kind of error.
@@ -124,13 +148,35 @@ static int report(const std::exception& e) {
   return known ? known->exit_code() : 70;
 }
 
+[[noreturn]] static void refuse_word(const std::string& word) {
+  throw UserError(
+      fmt::format("{} '{}'", word.starts_with('-') ? "unknown option" : "unexpected word", word),
+      "--help lists what there is");
+}
+
 /// A first word that is no verb gets a better message than the parser's.
 static void check_verb(int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
   std::vector<std::string> known;
   for (const Verb& verb : verbs()) known.push_back(verb.name);
-  if (std::ranges::find(known, argv[1]) == known.end())
-    throw UserError(fmt::format("there is no verb '{}'", argv[1]), did_you_mean(argv[1], known));
+  if (argc < 2)
+    throw UserError("a verb is missing", fmt::format("known verbs: {}", fmt::join(known, ", ")));
+  const std::string word = argv[1];
+  if (word == "--help" || word == "-h" || word == "--version") return;
+  if (word.starts_with('-')) refuse_word(word);
+  if (std::ranges::find(known, word) == known.end())
+    throw UserError(fmt::format("there is no verb '{}'", word), did_you_mean(word, known));
+}
+
+/// Its errors are ours.
+static void parse_words(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    refuse_word(app.remaining(true).front());
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) throw;
+    throw UserError(e.what(), "--help lists what there is");
+  }
 }
 
 /// Keeps files that the command opens from taking the number of a closed standard stream, and its
@@ -157,16 +203,16 @@ static int parse_and_run(int argc, char** argv) {
   CLI::App app("Turns tile programs into fast, proven kernels.", "tilewright");
   app.footer(
       "tilewright VERB --help teaches a verb; TW_HELP=1 lists the environment variables.\n"
-      "Exit codes: 0 done, 1 check found a wrong result, 2 the words or files are wrong,\n"
-      "3 the machine lacks something, 4 a device failed, 70 a bug of tilewright.");
+      "Exit codes: 0 done, 1 check found a wrong result, 2 the words, variables or files\n"
+      "are wrong, 3 the machine lacks something, 4 a device failed, 70 a bug of tilewright.");
   app.set_version_flag("--version", "tilewright " TW_VERSION);
   app.require_subcommand(1);
   for (const Verb& verb : verbs()) add_verb(app, verb, a);
   check_verb(argc, argv);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    parse_words(app, argc, argv);
+  } catch (const CLI::ParseError& asked) {  // for help or the version
+    return app.exit(asked);
   }
   return run_verb(app, a);
 }
@@ -175,7 +221,8 @@ int main(int argc, char** argv) {
   if (std::optional<int> code = measure::serve_worker(argc, argv, check::make_contestant))
     return *code;
   occupy_closed_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a write past the limit fails with EFBIG instead
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a pipe sees each line when it is said
+  std::signal(SIGXFSZ, SIG_IGN);                  // a write past the limit fails with EFBIG instead
   try {
     const int code = parse_and_run(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout))

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tw/base/error.h"
 #include "tw/check/reference.h"
@@ -37,11 +38,19 @@ static std::vector<std::pair<size_t, std::string>> output_files(const kernels::K
   return files;
 }
 
+static void print_made_up(const Call& call) {
+  std::vector<std::string> parts;
+  for (const auto& [name, seed] : call.made_up)
+    parts.push_back(fmt::format("{}=random:{}", name, seed));
+  if (!parts.empty()) fmt::print("  inputs that no --input names: {}\n", fmt::join(parts, ", "));
+}
+
 int run_run(const Arguments& a) {
   const auto files = output_files(kernels::kernel_named(a.target), a);
   Call call = call_of(a);
   const std::string source = run_call(call, a);
   fmt::print("{} {}\n", call.entry->name, to_string(call.problem));
+  print_made_up(call);
   if (!source.empty()) fmt::print("  emitted source: {}\n", source);
   if (a.check) {
     check::Reference reference = call.entry->reference(call.problem, call.input_views());

@@ -15,6 +15,7 @@ struct Arguments {
   std::string mapping;
   std::string isa;                   ///< empty: that of this machine
   std::string source;                ///< "gemm.cpp"
+  std::string function;              ///< empty: the kernel's name
   std::vector<std::string> shape;    ///< "m=64,n=32"
   std::vector<std::string> options;  ///< "op=max"
   std::vector<std::string> inputs;   ///< "A=a.npy", "A=random:7"
@@ -36,6 +37,7 @@ enum class Flag {
   input,
   output,
   source,
+  function,
   isa,
   pass,
   peer,

@@ -34,16 +34,18 @@ const std::vector<Verb>& verbs() {
        .run = run_devices},
       {.name = "doctor",
        .sentence = "say what of this machine works and what is missing",
-       .examples = "  tilewright doctor\n",
+       .examples = "  tilewright doctor\n"
+                   "Ends as other verbs would: with the exit code of the first failure.\n",
        .run = run_doctor},
       {.name = "eject",
        .sentence = "write a kernel as C++ source of your own, which builds without tilewright",
        .target = "a kernel",
        .target_needed = true,
-       .flags = {source, shape, dtype, option, isa, threads, mapping},
+       .flags = {source, function, shape, dtype, option, isa, threads, mapping},
        .examples =
            "  tilewright eject softmax --output softmax.cpp\n"
            "  tilewright eject gemm --option epilogue=bias --isa avx2 --output gemm.cpp\n"
+           "  tilewright eject gemm --shape m=64,n=64,k=64 --name small_gemm --output small.cpp\n"
            "The function takes any extents; --shape and --threads say for which it is made.\n",
        .run = run_eject},
       {.name = "kernels",

@@ -64,10 +64,10 @@ struct Kernel::State {
   }
 
   /// Without the facts of addresses and sizes, so that the text serves all.
-  Ejected eject(Specialisation s, const std::string& stem) const {
+  Ejected eject(Specialisation s, const EjectNames& names) const {
     s.fits32 = false;
     for (ParamFacts& facts : s.params) facts.aligned = false;
-    return eject_cpu(lower(s), s, device.cpu(), options.mapping, stem);
+    return eject_cpu(lower(s), s, device.cpu(), options.mapping, names);
   }
 
   /// All that decides what the variant becomes, as lines of text.
@@ -138,6 +138,11 @@ Kernel::State& Kernel::state() const {
 }
 
 Kernel compile(Program p, const Device& d, CompileOptions o) {
+  check_mapping(o.mapping);
+  if (o.threads < 0) {
+    throw UserError(fmt::format("compile: options.threads is {}", o.threads),
+                    "wanted a count, or 0 for all of the pool's");
+  }
   canonicalize(p);
   Kernel k;
   k.state_ = std::make_shared<Kernel::State>(std::move(p), d, std::move(o));
@@ -182,30 +187,27 @@ std::string Kernel::explain_miss(const std::vector<TensorView>& inputs,
 
 std::string Kernel::mapping() const { return to_string(state().options.mapping); }
 
-void Kernel::eject(const std::string& path, const Specialisation& s) const {
+void Kernel::eject_as(const std::string& path, const Specialisation& s,
+                      const EjectOptions& options) const {
   std::filesystem::path file(path);
   if (file.extension() != ".cpp")
     throw UserError(fmt::format("eject: '{}' is no name of C++ source", path),
                     "wanted a file that ends in .cpp");
-  const Ejected e = state().eject(s, file.stem());
-  try {
-    write_file(file, {e.source});
-    write_file(file.replace_extension(".h"), {e.header});
-  } catch (const EnvError& error) {
-    throw EnvError("eject: " + error.message(), error.hint());
-  }
+  const Ejected e = state().eject(s, {file.stem(), options.name, options.made_for});
+  write_file(file, {e.source});
+  write_file(file.replace_extension(".h"), {e.header});
 }
 
-void Kernel::eject(const std::string& path, bool streaming) const {
+void Kernel::eject(const std::string& path, const EjectOptions& options) const {
   Specialisation s = contiguous_facts(program());
-  s.streaming = streaming;
-  eject(path, s);
+  s.streaming = options.streaming;
+  eject_as(path, s, options);
 }
 
 void Kernel::eject(const std::string& path, const std::vector<TensorView>& inputs,
-                   const std::vector<TensorView>& outputs,
-                   const std::vector<DimValue>& dims) const {
-  eject(path, Call(state().signature, inputs, outputs, dims).specialisation());
+                   const std::vector<TensorView>& outputs, const std::vector<DimValue>& dims,
+                   const EjectOptions& options) const {
+  eject_as(path, Call(state().signature, inputs, outputs, dims).specialisation(), options);
 }
 
 void prepare_all(const std::vector<Preparation>& all) {

@@ -21,6 +21,13 @@ struct CompileOptions {
   int threads = 0;  ///< most threads a launch may use; 0: the pool's
 };
 
+struct EjectOptions {
+  std::string name = "";      ///< of the function; empty: the program's
+  std::string made_for = "";  ///< "m=64,n=32": what the tiles were chosen for; the header says it
+  bool streaming = false;  ///< for outputs that are larger than a core's share of the last cache;
+                           ///< where tensors are given, they decide
+};
+
 /// A program made ready for a device. Variants are compiled on first use of their specialisation,
 /// found in the disk cache when some process compiled them before. Immutable or locked inside;
 /// calls from many threads are safe.
@@ -55,21 +62,24 @@ class Kernel {
   /// Makes the kernel source that its owner builds without us: writes `path`, which ends in .cpp,
   /// and the header beside it, whose comment says how to call the function and what it relies on.
   /// It serves tensors of any size and address that are contiguous, or that lie as these do: with
-  /// stride 1 and stride 0 along the same axes. `streaming`: for outputs that are larger than a
-  /// core's share of the last cache. The same compiler gives the same bits as calls of the kernel.
-  /// UserError for another path, EnvError when a file cannot be written.
-  void eject(const std::string& path, bool streaming = false) const;
+  /// stride 1 and stride 0 along the same axes. The same compiler gives the same bits as calls of
+  /// the kernel. UserError for another path and for a name that is no identifier; throws as
+  /// write_file() does.
+  void eject(const std::string& path, const EjectOptions& options = {}) const;
   void eject(const std::string& path, const std::vector<TensorView>& inputs,
-             const std::vector<TensorView>& outputs, const std::vector<DimValue>& dims = {}) const;
+             const std::vector<TensorView>& outputs, const std::vector<DimValue>& dims = {},
+             const EjectOptions& options = {}) const;
 
  private:
   friend Kernel compile(Program p, const Device& d, CompileOptions o);
   struct State;
   State& state() const;
-  void eject(const std::string& path, const Specialisation& s) const;
+  void eject_as(const std::string& path, const Specialisation& s,
+                const EjectOptions& options) const;
   std::shared_ptr<State> state_;
 };
 
+/// Throws UserError for an impossible mapping or count of threads.
 Kernel compile(Program p, const Device& d, CompileOptions o = {});
 
 /// Arguments that a kernel is to be prepared for.

@@ -111,6 +111,7 @@ class Race {
       step();
     } catch (const Error& e) {
       r.result.failure = e.message();
+      r.result.refused = dynamic_cast<const UserError*>(&e) != nullptr;
       r.process.reset();
     }
   }

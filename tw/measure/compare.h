@@ -64,6 +64,7 @@ struct Settings {
 struct Measured {
   std::string name, about;       ///< `about` as the contestant says: version, kernel set
   std::string failure;           ///< why it is out: crashed, hung, wrong, refused; "" when it is in
+  bool refused = false;          ///< it is out because it does no such task
   std::vector<double> block_us;  ///< time of one call, mean of a block's two slices
   Interval time_us;
   double max_error = 0;  ///< largest error / bound of all verified outputs

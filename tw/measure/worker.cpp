@@ -185,6 +185,8 @@ std::optional<int> serve_worker(int argc, char** argv, const Factory& factory, c
     json reply;
     try {
       reply = answer(worker, *message, factory, clock);
+    } catch (const UserError& e) {
+      reply = {{"refusal", e.what()}};
     } catch (const std::exception& e) {
       reply = {{"error", e.what()}};
     }

@@ -130,6 +130,7 @@ nlohmann::json WorkerProcess::ask(const nlohmann::json& message, double timeout_
     fail(e.message());
   }
   if (!reply) fail(last_words());
+  if (reply->contains("refusal")) throw UserError(reply->at("refusal"));
   if (reply->contains("error")) fail(reply->at("error"));
   return *reply;
 }

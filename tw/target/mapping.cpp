@@ -31,6 +31,11 @@ static const Knob& knob_named(const std::string& name) {
   throw UserError(fmt::format("mapping: unknown key '{}'", name), "known keys: " + known);
 }
 
+[[noreturn]] static void refuse_value(const Knob& knob, const std::string& got) {
+  throw UserError(fmt::format("mapping: {}='{}': wanted an integer in {}..{}", knob.name, got,
+                              knob.lo, knob.hi));
+}
+
 int64_t Mapping::get(const std::string& knob, int64_t otherwise) const {
   auto found = knobs.find(knob_named(knob).name);
   return found == knobs.end() ? otherwise : found->second;
@@ -42,14 +47,26 @@ std::string to_string(const Mapping& m) {
   return text;
 }
 
+static void check_scheme(const std::string& scheme) {
+  if (scheme != "cpu1") {
+    throw UserError(fmt::format("mapping: scheme '{}'", scheme), "known schemes: cpu1");
+  }
+}
+
+void check_mapping(const Mapping& m) {
+  check_scheme(m.scheme);
+  for (const auto& [name, value] : m.knobs) {
+    const Knob& knob = knob_named(name);
+    if (value < knob.lo || value > knob.hi) refuse_value(knob, std::to_string(value));
+  }
+}
+
 Mapping parse_mapping(const std::string& text) {
   std::istringstream words(text);
   Mapping m;
   m.scheme.clear();
   words >> m.scheme;
-  if (m.scheme != "cpu1") {
-    throw UserError(fmt::format("mapping: scheme '{}'", m.scheme), "known schemes: cpu1");
-  }
+  check_scheme(m.scheme);
   for (std::string word; words >> word;) {
     const size_t equal = word.find('=');
     const std::string name = word.substr(0, equal);
@@ -57,15 +74,12 @@ Mapping parse_mapping(const std::string& text) {
     const Knob& knob = knob_named(name);
     int64_t value = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || value < knob.lo ||
-        value > knob.hi) {
-      throw UserError(fmt::format("mapping: {}='{}': wanted an integer in {}..{}", name, digits,
-                                  knob.lo, knob.hi));
-    }
+    if (error != std::errc() || end != digits.data() + digits.size()) refuse_value(knob, digits);
     if (!m.knobs.emplace(name, value).second) {
       throw UserError(fmt::format("mapping: key '{}' stands twice", name));
     }
   }
+  check_mapping(m);
   return m;
 }
 

@@ -11,9 +11,18 @@
 
 namespace tw {
 
+void fail_file(const std::string& what, int error, const std::string& hint) {
+  const std::string message = fmt::format("{}: {}", what, std::strerror(error));
+  for (int of_user : {ENOENT, ENOTDIR, EISDIR, EACCES, EPERM, EROFS, ELOOP, ENAMETOOLONG}) {
+    if (error == of_user) throw UserError(message, hint);
+  }
+  throw EnvError(message, hint);
+}
+
 [[noreturn]] static void fail(const std::string& path, int error) {
-  throw EnvError(fmt::format("cannot write '{}': {}", path, std::strerror(error)),
-                 error == ENOENT ? "name a file in a folder that exists" : "");
+  const bool no_folder = error == ENOENT || error == ENOTDIR;
+  fail_file(fmt::format("cannot write '{}'", path), error,
+            no_folder ? "name a file in a folder that exists" : "");
 }
 
 /// 0 or an errno.

@@ -26,9 +26,9 @@ using File = std::unique_ptr<std::FILE, Closer>;
 
 File open(const std::string& path) {
   std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown)) throw EnvError(path + ": is a folder");
+  if (std::filesystem::is_directory(path, unknown)) fail_file(path, EISDIR);
   File f(std::fopen(path.c_str(), "rb"));
-  if (!f) throw EnvError(fmt::format("{}: {}", path, std::strerror(errno)));
+  if (!f) fail_file(path, errno);
   return f;
 }
 
@@ -203,7 +203,7 @@ Tensor read_npy(const std::string& path, std::optional<DType> as) {
   std::fseek(f.get(), static_cast<long>(begin + size), SEEK_SET);
   Tensor t = host_tensor(dtype, h.dims);
   if (std::fread(t.data<char>(), 1, data_bytes, f.get()) != static_cast<size_t>(data_bytes)) {
-    throw EnvError(fmt::format("{}: {}", path, std::strerror(errno)));
+    fail_file(path, errno);
   }
   if (!h.fortran) return t;
   TensorView v = t.view();

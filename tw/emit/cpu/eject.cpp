@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -134,7 +135,7 @@ void close_target(const Isa& isa, Writer& out) {
 
 // ---- the function
 
-/// Words of C++, and those that the function uses: no parameter is called so.
+/// Words of C++, of the function, and macros: no parameter is called so.
 const char* const kTaken =
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
     "char8_t class compl concept const const_cast consteval constexpr constinit continue co_await "
@@ -146,15 +147,49 @@ const char* const kTaken =
     "volatile wchar_t while xor xor_eq "
     "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t TwPar par pool threads "
     "launch "
-    "data dims strides";
+    "data dims strides "
+    "BIG_ENDIAN BYTE_ORDER EXIT_FAILURE EXIT_SUCCESS FD_CLR FD_ISSET FD_SET FD_SETSIZE FD_ZERO "
+    "LITTLE_ENDIAN MB_CUR_MAX NFDBITS NULL PDP_ENDIAN WCONTINUED WEXITED WEXITSTATUS WIFCONTINUED "
+    "WIFEXITED WIFSIGNALED WIFSTOPPED WNOHANG WNOWAIT WSTOPPED WSTOPSIG WTERMSIG WUNTRACED alloca "
+    "be16toh be32toh be64toh htobe16 htobe32 htobe64 htole16 htole32 htole64 le16toh le32toh "
+    "le64toh i386 linux unix";
 
-/// The names of the program as the function has them, with a '_' where C++ has other plans.
+bool is_taken(const std::string& name) {
+  static const std::set<std::string> words = [] {
+    std::istringstream in(kTaken);
+    return std::set<std::string>{std::istream_iterator<std::string>(in), {}};
+  }();
+  const bool of_stdint =
+      name.ends_with("_MAX") || name.ends_with("_MIN") || name.ends_with("_WIDTH");
+  return of_stdint || words.contains(name);
+}
+
+std::string untaken(const std::string& name) { return is_taken(name) ? name + '_' : name; }
+
+/// Its names are those of parameters, and of variables in the task.
+Program with_untaken_names(Program p) {
+  for (Param& a : p.params) a.name = untaken(a.name);
+  for (Dim& d : p.dims) d.name = untaken(d.name);
+  return p;
+}
+
+/// The name of the function, where its owner chose one.
+std::string checked(const std::string& name) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto plain = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || digit(c);
+  };
+  if (name.empty() || digit(name[0]) || !std::ranges::all_of(name, plain) || is_taken(name)) {
+    throw UserError(fmt::format("eject: '{}' is no name for a function", name),
+                    "wanted letters, digits and _, and no word of C++");
+  }
+  return name;
+}
+
+/// The names of the program as the function has them.
 struct Names {
-  explicit Names(const Program& p) {
-    std::istringstream words(kTaken);
-    for (std::string word; words >> word;) taken.insert(word);
-    function = p.name;
-    while (taken.contains(function)) function += '_';
+  Names(const Program& p, const std::string& chosen) {
+    function = chosen.empty() ? untaken(p.name) : checked(chosen);
     for (const Param& a : p.params) tensors.push_back(take(a.name));
     for (const std::string& t : tensors) dims.push_back(take(t + "_dims"));
     for (const std::string& t : tensors) strides.push_back(take(t + "_strides"));
@@ -162,7 +197,7 @@ struct Names {
   }
 
   std::string take(std::string name) {
-    while (!taken.insert(name).second) name += '_';
+    while (is_taken(name) || !used.insert(name).second) name += '_';
     return name;
   }
 
@@ -182,7 +217,7 @@ struct Names {
   std::vector<std::string> tensors, dims, strides;
   std::vector<std::string> values;  ///< of every dim that is not chosen
   std::vector<std::string> given;   ///< dims that no tensor determines
-  std::set<std::string> taken;
+  std::set<std::string> used;
 };
 
 std::string element_type(DType t) {
@@ -327,7 +362,11 @@ void describe_tensor(const Program& p, const ParamFacts& facts, size_t k, const 
   out.line(text);
 }
 
-void describe_run(const Program& p, const cpu::TaskText& t, Writer& out) {
+void describe_run(const Program& p, const cpu::TaskText& t, const std::string& made_for,
+                  Writer& out) {
+  if (!made_for.empty()) {
+    out.line(fmt::format("/// Its tiles were chosen for {}.", made_for));
+  }
   if (cpu::chooses(p)) {
     out.line("/// The work is cut into pieces for `threads` threads, as many as `par` has.");
   } else {
@@ -347,10 +386,11 @@ void describe_run(const Program& p, const cpu::TaskText& t, Writer& out) {
 }
 
 std::string header_text(const Program& p, const Specialisation& s, const cpu::TaskText& t,
-                        const Names& names, const std::string& title, const std::string& stem) {
+                        const Names& names, const std::string& title, const EjectNames& words) {
   Writer out;
   out.line(title);
-  out.line(fmt::format("// Build: g++ -O2 -c {0}.cpp, or clang++ -O2 -c {0}.cpp", stem));
+  out.line(fmt::format(
+      "// Build: g++ -std=c++17 -O2 -c {}.cpp, or clang++; any later standard does.", words.stem));
   out.line("#pragma once\n\n#include <stdint.h>\n");
   out.line(kPar);
   out.line(fmt::format("/// Computes {} of", p.name));
@@ -364,7 +404,7 @@ std::string header_text(const Program& p, const Specialisation& s, const cpu::Ta
     }
   }
   out.line(kCodes);
-  describe_run(p, t, out);
+  describe_run(p, t, words.made_for, out);
   out.line(signature(p, names, true) + ";");
   return out.text();
 }
@@ -372,27 +412,28 @@ std::string header_text(const Program& p, const Specialisation& s, const cpu::Ta
 }  // namespace
 
 Ejected eject_cpu(const Program& lowered, const Specialisation& s, const CpuMachine& machine,
-                  const Mapping& mapping, const std::string& stem) {
+                  const Mapping& mapping, const EjectNames& words) {
   const auto aligned = [](const ParamFacts& f) { return f.aligned; };
   if (s.fits32 || std::ranges::any_of(s.params, aligned)) {
     throw InternalError("eject: facts of addresses or sizes, which nothing would check");
   }
   const Isa& isa = isa_of(machine);
-  const Names names(lowered);
-  const Program safe = cpu::with_safe_names(lowered);
+  const Program p = with_untaken_names(lowered);
+  const Names names(p, words.function);
+  const Program safe = cpu::with_safe_names(p);
   const cpu::TaskText t = cpu::emit_task(safe, s, machine, mapping, false, kFileAbi);
   const std::string title = fmt::format("// {}, ejected by tilewright for {}, {}. It is yours.",
-                                        lowered.name, machine.isa, to_string(mapping));
+                                        p.name, machine.isa, to_string(mapping));
   Writer before, after;
   before.line(title);
-  before.line(fmt::format("#include \"{}.h\"\n\n#include <stdlib.h>\n", stem));
+  before.line(fmt::format("#include \"{}.h\"\n\n#include <stdlib.h>\n", words.stem));
   open_target(isa, machine, before);
   before.line("namespace {\n");
   emit_launch(safe, t.scratch_bytes, after);
   after.line("}  // namespace\n");
   close_target(isa, after);
-  emit_function(lowered, s, isa, names, after);
-  return {header_text(lowered, s, t, names, title, stem),
+  emit_function(p, s, isa, names, after);
+  return {header_text(p, s, t, names, title, words),
           before.text() + t.prelude + "\n" + t.task + "\n" + after.text()};
 }
 
