@@ -110,6 +110,16 @@ TEST_F(Command, ListsWhatThereIs) {
   expect("doctor", 0, "ok    kernel");
 }
 
+TEST_F(Command, DumpsNamePasses) {
+  for (const char* words : {"opt softmax --pass simplify", "run softmax --shape m=2,n=3"}) {
+    setenv("TW_DUMP", "nope", 1);
+    expect(words, 2, "TW_DUMP is 'nope', which names no pass; known passes: canonicalize, ");
+    setenv("TW_DUMP", "simp*@soft*", 1);
+    expect(words, 0, "// softmax after simplify");
+    unsetenv("TW_DUMP");
+  }
+}
+
 TEST_F(Command, EachLineIsWrittenWhenItIsSaid) {
   write("compiler", "#!/bin/sh\ncp out seen\nexit 1\n");
   std::filesystem::permissions(folder_ + "/compiler", std::filesystem::perms::owner_all);

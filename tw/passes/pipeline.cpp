@@ -1,5 +1,6 @@
 #include "tw/passes/pipeline.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
 #include <vector>
@@ -40,14 +41,31 @@ bool matches(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-/// TW_DUMP=PASS[@PROGRAM].
-bool wants_dump(const std::string& wish, const std::string& pass, const std::string& program) {
-  if (wish.empty()) return false;
-  const size_t split = wish.find('@');
-  const std::string passes = wish.substr(0, split);
-  const std::string programs = split == std::string::npos ? "*" : wish.substr(split + 1);
-  return matches(passes == "all" ? "*" : passes, pass) && matches(programs, program);
+std::string known_passes() {
+  std::string known;
+  for (const Pass& pass : kCpu) known += (known.empty() ? "" : ", ") + std::string(pass.name);
+  return known;
 }
+
+/// What TW_DUMP asks for: PASS[@PROGRAM].
+struct Dump {
+  explicit Dump(const std::string& wish) : passes(wish.substr(0, wish.find('@'))) {
+    if (wish.empty()) return;
+    if (passes == "all") passes = "*";
+    if (const size_t split = wish.find('@'); split != std::string::npos)
+      programs = wish.substr(split + 1);
+    if (std::ranges::none_of(kCpu, [&](const Pass& p) { return matches(passes, p.name); })) {
+      throw UserError(fmt::format("TW_DUMP is '{}', which names no pass", wish),
+                      fmt::format("known passes: {}, all", known_passes()));
+    }
+  }
+
+  bool wants(const Pass& pass, const Program& p) const {
+    return matches(passes, pass.name) && matches(programs, p.name);
+  }
+
+  std::string passes, programs = "*";
+};
 
 }  // namespace
 
@@ -63,20 +81,18 @@ Specialisation contiguous_facts(const Program& p) {
 std::span<const Pass> cpu_passes() { return kCpu; }
 
 const Pass& pass_named(const std::string& name) {
-  std::string known;
   for (const Pass& pass : kCpu) {
     if (name == pass.name) return pass;
-    known += (known.empty() ? "" : ", ") + std::string(pass.name);
   }
-  throw UserError(fmt::format("no pass is named '{}'", name), "known passes: " + known);
+  throw UserError(fmt::format("no pass is named '{}'", name), "known passes: " + known_passes());
 }
 
 void run_passes(Program& p, std::span<const Pass> passes, const PassContext& context,
                 bool always_verify) {
-  const std::string dump = env(Env::dump);
+  const Dump dump(env(Env::dump));
   for (const Pass& pass : passes) {
     pass.run(p, context);
-    if (wants_dump(dump, pass.name, p.name)) {
+    if (dump.wants(pass, p)) {
       std::fputs(
           fmt::format("// {} after {}\n{}\n", p.name, pass.name, print(p, {.lines = true})).c_str(),
           stderr);
