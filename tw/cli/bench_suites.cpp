@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <span>
 
 #include "tw/base/error.h"
 #include "tw/cli/bench_case.h"
@@ -23,11 +24,27 @@ Extents square(int64_t n) { return {{"m", n}, {"n", n}, {"k", n}}; }
 
 constexpr int64_t kSizes[] = {64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048};
 
-BenchPlan sgemm() {
-  BenchPlan plan{"sgemm", {}, {"openblas", "blis", "onednn", "eigen"}, true};
+BenchPlan squares(const char* name, std::span<const int64_t> sizes) {
+  BenchPlan plan{name, {}, {"openblas", "blis", "onednn", "eigen"}, true};
   for (int threads : {1, 2})
-    for (int64_t n : kSizes)
+    for (int64_t n : sizes)
       plan.cases.push_back(case_of("gemm", square(n), f32, {}, threads, Residence::cache));
+  return plan;
+}
+BenchPlan sgemm() { return squares("sgemm", kSizes); }
+BenchPlan sgemm_large() {
+  constexpr int64_t kLarge[] = {3072, 4096};
+  return squares("sgemm-large", kLarge);
+}
+
+/// Few rows against weights that no cache holds.
+BenchPlan gemm_skinny() {
+  BenchPlan plan{"gemm-skinny", {}, {"openblas", "blis", "onednn", "eigen"}, true};
+  for (int threads : {1, 2})
+    for (int64_t n : {4096, 14336})
+      for (int64_t m : {1, 4, 16, 64, 128})
+        plan.cases.push_back(case_of("gemm", {{"m", m}, {"n", n}, {"k", 4096}}, f32, {}, threads,
+                                     Residence::memory));
   return plan;
 }
 
@@ -88,10 +105,11 @@ struct Suite {
   const char* name;
   BenchPlan (*plan)();
 };
-constexpr Suite kSuites[] = {{"gemm-bf16", gemm_bf16},         {"gemm-gelu", gemm_gelu},
-                             {"layernorm", layernorm},         {"rmsnorm", rmsnorm},
-                             {"rows-in-cache", rows_in_cache}, {"sgemm", sgemm},
-                             {"sgemm-layouts", sgemm_layouts}, {"softmax", softmax}};
+constexpr Suite kSuites[] = {
+    {"gemm-bf16", gemm_bf16}, {"gemm-gelu", gemm_gelu},     {"gemm-skinny", gemm_skinny},
+    {"layernorm", layernorm}, {"rmsnorm", rmsnorm},         {"rows-in-cache", rows_in_cache},
+    {"sgemm", sgemm},         {"sgemm-large", sgemm_large}, {"sgemm-layouts", sgemm_layouts},
+    {"softmax", softmax}};
 
 }  // namespace
 
