@@ -159,8 +159,8 @@ class ElementNest {
     if (one.loops >> last & 1) return;
     const std::string j = c_.symbol_text(axes_[last].counter);
     out.line(fmt::format("const i64 {0}_in = min(max({1}, 0), {0}_end);", j, c_.text(limit)));
-    out.line(fmt::format("for (; {0} < {0}_in; {0} += {1}) {2}({0}, {0}_end - {0});", j, lanes,
-                         part_));
+    out.line(
+        fmt::format("for (; {0} < {0}_in; {0} += {1}) {2}({0}, {0}_end - {0});", j, lanes, part_));
     out.open(fmt::format("if ({0} < {0}_end) {{", j));
     for (int depth = 0; depth <= last; ++depth) out.append(e.body(depth));
     e.take_from(0);
