@@ -109,7 +109,8 @@ static std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-static void write_file(const std::string& path, const std::string& text) {
+/// Not called write_file(): in one unit with a user of tensor/file.h that name would be two.
+static void write_text(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
@@ -179,7 +180,7 @@ static std::string telling_line(const std::string& messages) {
 std::string compile_shared(const Compiler& c, const CpuMachine& m, const std::string& text,
                            bool debug) {
   const TemporaryFolder folder;
-  write_file(folder.text(), text);
+  write_text(folder.text(), text);
   std::vector<std::string> command = {c.path};
   for (std::string& flag : compile_flags(c, m, debug)) command.push_back(std::move(flag));
   command.insert(command.end(), {"-o", folder.object(), folder.text(), "-lm"});
