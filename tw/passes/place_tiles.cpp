@@ -124,27 +124,6 @@ class Placer {
  private:
   bool is_expression(const Op& op) const { return !makes_nest(op.code); }
 
-  /// The nests that compute v: its uses, through expressions that are not kept.
-  std::vector<Use> nests(ValueId v) const {
-    std::vector<Use> found;
-    std::set<ValueId> seen;
-    collect(v, seen, found);
-    return found;
-  }
-
-  void collect(ValueId v, std::set<ValueId>& seen, std::vector<Use>& found) const {
-    if (!seen.insert(v).second) return;
-    for (const Use& u : s_.uses[v]) {
-      if (u.yield || makes_nest(u.op->code)) {
-        found.push_back(u);
-      } else if (kept_.count(u.op->out[0])) {
-        found.push_back({u.op, false, u.at, u.loops, -1});
-      } else {
-        collect(u.op->out[0], seen, found);
-      }
-    }
-  }
-
   /// What is known of the nests that compute a value without listing them all.
   struct Reach {
     std::set<std::pair<ValueId, size_t>>
@@ -170,6 +149,27 @@ class Placer {
       r.loops = std::max(r.loops, more.loops);
     }
     return r;
+  }
+
+  /// The nests that compute v: its uses, through expressions that are not kept.
+  std::vector<Use> nests(ValueId v) const {
+    std::vector<Use> found;
+    std::set<ValueId> seen;
+    collect(v, seen, found);
+    return found;
+  }
+
+  void collect(ValueId v, std::set<ValueId>& seen, std::vector<Use>& found) const {
+    if (!seen.insert(v).second) return;
+    for (const Use& u : s_.uses[v]) {
+      if (u.yield || makes_nest(u.op->code)) {
+        found.push_back(u);
+      } else if (kept_.count(u.op->out[0])) {
+        found.push_back({u.op, false, u.at, u.loops, -1});
+      } else {
+        collect(u.op->out[0], seen, found);
+      }
+    }
   }
 
   /// Loads, and registers of carried variables, that an expression reads.
@@ -229,7 +229,10 @@ class Placer {
   Reads reads(ValueId root, std::map<ValueId, Reads>& known) const {
     const auto [it, added] = known.emplace(root, Reads::nowhere);
     const Op* op = s_.def[root].op;
-    if (!added || !op || makes_nest(op->code) || kept_.count(root)) return it->second;
+    if (!added || !op) return it->second;
+    // A sum of products may lie in the memory of the tile to which it was added.
+    if (op->code == Opcode::dot) it->second = reads(op->in[2], known);
+    if (makes_nest(op->code) || kept_.count(root)) return it->second;
     const bool moves = op->code == Opcode::reshape || op->code == Opcode::transpose ||
                        op->code == Opcode::broadcast;
     for (const ValueId x : op->in) {

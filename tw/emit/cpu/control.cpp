@@ -157,6 +157,18 @@ class Group {
   size_t end() const { return end_; }
 
  private:
+  /// Whether the value, and what it is computed from through expressions and kept values, needs no
+  /// result of the group.
+  bool may_compute(ValueId v) {
+    if (results_.count(v)) return false;
+    const Op* op = c_.def[v];
+    if (!op || !computed_.insert(v).second) return true;
+    // A load of what instances write stays where it is.
+    if (op->code == Opcode::load && effect(c_.program, *op) == Effect::read) return false;
+    if (!is_expression(op->code) && op->code != Opcode::keep) return true;
+    return std::ranges::all_of(op->in, [&](ValueId x) { return may_compute(x); });
+  }
+
   bool fits(const Op& op) {
     const bool reduce = op.code == Opcode::reduce;
     if (!reduce && op.code != Opcode::store && op.code != Opcode::keep) return false;
@@ -170,18 +182,6 @@ class Group {
     if (reduce) axis_ = op.as<ReduceAttr>().axis;
     if (reduce) results_.insert(op.out.begin(), op.out.end());
     return true;
-  }
-
-  /// Whether the value, and what it is computed from through expressions and kept values, needs no
-  /// result of the group.
-  bool may_compute(ValueId v) {
-    if (results_.count(v)) return false;
-    const Op* op = c_.def[v];
-    if (!op || !computed_.insert(v).second) return true;
-    // A load of what instances write stays where it is.
-    if (op->code == Opcode::load && effect(c_.program, *op) == Effect::read) return false;
-    if (!is_expression(op->code) && op->code != Opcode::keep) return true;
-    return std::ranges::all_of(op->in, [&](ValueId x) { return may_compute(x); });
   }
 
   const Context& c_;
