@@ -8,6 +8,9 @@
 - Includes have no cycle.
 - CMake: TW_EXTERNAL_<x> and tw_<x> name known layers; no link beside those LAYERS allows.
 - Every folder of tests is declared in tests/CMakeLists.txt.
+- A function private to a file has no namesake (namespace, number of parameters, type of the first)
+  in a header that its layer may include: the files of a layer are compiled as one, and a call meant
+  for the header's, in another file, would reach the private one.
 """
 import re
 
@@ -15,6 +18,10 @@ from sources import FOLDERS, blank, files, finish, root_from_argv
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\w+))', re.M)
 PUBLIC_HEADERS = 5
+# Formatted text is assumed: a function of a namespace begins its line, one of a class does not.
+FUNCTION = re.compile(r"^(?!return\b|using\b)[\w\[][\w:<>,&*\[\] ]* [&*]*([a-z]\w*)"
+                      r"\(((?:[^;{}]|\{\})*?)\)[^;(){}]*[;{]", re.M)
+NAMESPACE = re.compile(r"^namespace (?:([\w:]+) )?\{$|^\}  // namespace", re.M)
 
 
 def read_layers(root):
@@ -137,12 +144,55 @@ def check_tests(root):
             for folder in sorted(folders - set(re.findall(r"tw_add_test\((\w+)", text)))]
 
 
+def first_parameter(text):
+    """How many parameters there are, and the type of the first."""
+    while "<" in (text := re.sub(r"<([^<>]*)>", lambda m: f"[{m[1].replace(',', ';')}]", text)):
+        pass
+    params = [re.sub(r"\s*=.*", "", p.strip()) for p in text.split(",") if p.strip()]
+    named = r"(?<=[\w\]&*])\s*(?<![:\w])\w+$"
+    return len(params), re.sub(named, "", params[0]).strip() if params else ""
+
+
+def functions(path):
+    """(key, line, whether it is private to the file) of each function of a namespace."""
+    text = path.read_text()
+    marks = [(m.start(), m) for m in NAMESPACE.finditer(text)]
+    spaces = []
+    for match in FUNCTION.finditer(blank(text)):
+        while marks and marks[0][0] < match.start():
+            _, mark = marks.pop(0)
+            if mark[0].startswith("}"):
+                del spaces[-1:]
+            else:
+                spaces.append(mark[1] or "")
+        key = ("::".join(filter(None, spaces)), match[1], *first_parameter(match[2]))
+        private = "" in spaces or match[0].startswith("static ")
+        yield key, text.count("\n", 0, match.start()) + 1, private
+
+
+def check_namesakes(root, allowed):
+    declared = {}
+    for path in files(root, {".h"}, ["tw"]):
+        for key, _, _ in functions(path):
+            declared.setdefault(key, []).append(path.relative_to(root))
+    bad = []
+    for path in files(root, {".cpp"}, ["tw"]):
+        file = path.relative_to(root)
+        layer = file.parts[1]
+        for key, line, private in functions(path):
+            for header in declared.get(key, []) if private else []:
+                owner, impl = header.parts[1], header.parts[2] == "impl"
+                if owner == layer or (owner in allowed.get(layer, ()) and not impl):
+                    bad.append(f"{file}:{line}: '{key[1]}' hides that of {header}")
+    return bad
+
+
 def main():
     root = root_from_argv()
     allowed, bad = read_layers(root)
     edges, bad_forms = read_includes(root)
     bad += bad_forms + check_edges(allowed, edges) + find_cycle(edges) + check_cmake(root, allowed)
-    bad += check_tests(root)
+    bad += check_tests(root) + check_namesakes(root, allowed)
     finish("layers", bad)
 
 

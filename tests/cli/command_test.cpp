@@ -1,5 +1,7 @@
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -180,6 +182,11 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
   expect("run softmax --shape m=1000000000,n=1000000000", 3, "the machine has");
   expect("cache explode", 2, "known: list, show, why, clear");
   expect("cache show", 2, "needs a name");
+  for (const char* verb : {"list", "clear"}) {
+    expect(fmt::format("cache {} extra", verb), 2, "takes no name, got 'extra'");
+    expect(fmt::format("cache {} --dtype f32", verb), 2, "only cache why takes flags");
+    expect(fmt::format("cache {} --shape m=3", verb), 2, "only cache why takes flags");
+  }
   expect("cache show 00000000", 2, "no cache entry's name starts with '00000000'");
   expect("eject softmax", 2, "--output is required");
   expect("eject softmax --output own.cpp --name a-b", 2, "eject: 'a-b' is no name for a function");
@@ -266,6 +273,23 @@ TEST_F(Command, CheckPrintsOnlyJsonOnStandardOutputWhenItIsAsked) {
   EXPECT_LT(chosen, all);
 }
 
+TEST_F(Command, AWrongResultEndsWithOne) {
+  write("wrong",
+        "#!/bin/sh\n"
+        "for f; do case $f in *.cpp) sed -i 's/= tw_sqrt(/= (/' \"$f\";; esac; done\n"
+        "exec g++ \"$@\"\n");
+  std::filesystem::permissions(folder_ + "/wrong", std::filesystem::perms::owner_all);
+  const char* const set = std::getenv("TW_CXX");
+  const std::string before = set ? set : "";
+  setenv("TW_CXX", (folder_ + "/wrong").c_str(), 1);
+  const std::string problem = " elementwise --shape m=3,n=1 --option op=sqrt";
+  expect("run" + problem + " --output Y=y.npy --check", 1, "the result is wrong");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/y.npy"));
+  expect("check" + problem, 1, "WRONG");
+  setenv("TW_CXX", before.c_str(), 1);
+  expect("run" + problem + " --output Y=y.npy --check", 0, "wrote y.npy");
+}
+
 TEST_F(Command, RunsOnFilesAndChecks) {
   expect("run softmax --shape m=3,n=50 --output Y=y.npy --check", 0, "wrote y.npy");
   expect("run row_reduce --input X=y.npy --option op=sum --output Y=sums.npy", 0, "m=3,n=50");
@@ -277,6 +301,8 @@ TEST_F(Command, RunsOnFilesAndChecks) {
   expect("cache why softmax --shape m=3,n=50", 0, "the cache has this variant");
   expect("cache why softmax --shape m=3,n=50 --dtype bf16", 0, "bf16");
   expect("check row_reduce --shape m=3,n=50", 0, "right");
+  expect("cache clear softmax", 2, "takes no name");
+  expect("cache list", 0, "3 entries");
   expect("cache clear", 0, "cleared");
   expect("cache list", 0, "0 entries");
 }

@@ -1,7 +1,11 @@
 #include <cmath>
+#include <cstring>
+#include <deque>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <limits>
+
+#include "tw/num/codec.h"
 
 #include "tests/emit/run_text.h"
 #include "tests/support/guarded.h"
@@ -98,6 +102,65 @@ TEST_P(Functions, QuotientsOfEqualLanes) {
       for (int64_t i = 0; i < n; ++i) {
         EXPECT_EQ(get(quotient.view(), i), i % 3 != 0) << name(t) << " in tiles of " << tile;
         EXPECT_EQ(get(rest.view(), i), 0) << name(t) << " in tiles of " << tile;
+      }
+    }
+  }
+}
+
+/// A float type's NaNs of either sign: all fraction bits, the quiet one, and the lowest one, which
+/// no shorter type has.
+std::vector<uint64_t> nans(DType t) {
+  const uint64_t sign = uint64_t{1} << (8 * bytes(t) - 1);
+  std::vector<uint64_t> list;
+  for (const uint64_t positive : {sign - 1, encode(t, NAN), encode(t, INFINITY) + 1}) {
+    if (t == e4m3 && positive != sign - 1) continue;
+    list.push_back(positive);
+    list.push_back(positive | sign);
+  }
+  return list;
+}
+
+/// The bits of element i of a contiguous tensor.
+uint64_t bits_of(const TensorView& t, size_t i) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, static_cast<const char*>(t.data) + i * bytes(t.dtype), bytes(t.dtype));
+  return bits;
+}
+
+TEST_P(Functions, CastsKeepEveryNan) {
+  const std::vector<DType> floats = {f64, f32, f16, bf16, e5m2, e4m3};
+  const char* const ways[] = {"", " saturate", " RZ", " RU saturate", " SR seed 7"};
+  for (const DType from : floats) {
+    const std::vector<uint64_t> given = nans(from);
+    const auto n = static_cast<int64_t>(given.size());
+    std::string params, body;
+    std::vector<std::string> names;
+    std::deque<Guarded> tensors;
+    tensors.emplace_back(from, std::vector<int64_t>{n});
+    char* const data = static_cast<char*>(tensors[0].view().data);
+    for (size_t i = 0; i < given.size(); ++i)
+      std::memcpy(data + i * bytes(from), &given[i], bytes(from));
+    for (const DType to : floats) {
+      if (to == from) continue;
+      for (const char* way : ways) {
+        const size_t k = names.size();
+        names.push_back(fmt::format("{} to {}{}", name(from), name(to), way));
+        params += fmt::format("out y{}: {}[N]\n", k, name(to));
+        body += fmt::format("%{} = cast %0{} : {}[4]\nstore %{} to y{}{{pid0*4}}\n", k + 1, way,
+                            name(to), k + 1, k);
+        tensors.emplace_back(to, std::vector<int64_t>{n});
+      }
+    }
+    run_text(fmt::format("program f\ndim N\nin x: {0}[N]\n{1}grid (cdiv(N, 4))\n"
+                         "%0 = load x{{pid0*4}} : {0}[4]\n{2}",
+                         name(from), params, body),
+             {tensors.begin(), tensors.end()}, GetParam());
+    for (size_t k = 0; k < names.size(); ++k) {
+      const TensorView y = tensors[k + 1];
+      for (size_t i = 0; i < given.size(); ++i) {
+        const double got = decode(y.dtype, bits_of(y, i));
+        EXPECT_TRUE(std::isnan(got)) << names[k] << fmt::format(" of {:#x} gave {}", given[i], got);
+        EXPECT_EQ(std::signbit(got), i % 2 == 1) << names[k];
       }
     }
   }

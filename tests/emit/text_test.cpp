@@ -46,6 +46,66 @@ std::string normalised(const std::string& op) {
          "%3 = div %1, %2 : f32[1,1024]\nstore %3 to y{pid0, 0}\n";
 }
 
+constexpr int kLinks = 200;
+
+/// y = y - y * y again and again, from %0; the last is %400.
+std::string chain(const std::string& type) {
+  std::string text;
+  for (int k = 0; k < 2 * kLinks; k += 2) {
+    text += fmt::format("%{1} = mul %{0}, %{0} : {3}\n%{2} = sub %{0}, %{1} : {3}\n", k, k + 1,
+                        k + 2, type);
+  }
+  return text;
+}
+
+// An operand that is read twice makes 2^200 ways to the start of a chain.
+TEST(Text, LongChainsThatReuseTheirValues) {
+  const std::string signature =
+      "program p\ndim N\ninout X: f32[N]\nout Y: f32[N]\ngrid (cdiv(N, 16))\n\n";
+  const std::string load = "%0 = load X{pid0*16} : f32[16]\n", long_chain = chain("f32[16]");
+  const std::string turned =
+      "%500 = reshape %0 : f32[4,4]\n%501 = transpose %500 perm (1, 0) : f32[4,4]\n"
+      "%502 = reshape %501 : f32[16]\n%503 = add %0, %502 : f32[16]\n";
+  const std::string bodies[] = {
+      load + long_chain + "store %400 to X{pid0*16}\n",
+      load + turned + long_chain + "%504 = add %400, %503 : f32[16]\nstore %504 to X{pid0*16}\n",
+      load + long_chain +
+          "%500 = exp %400 : f32[16]\n%501 = reduce sum %500 axis 0 : f32[1]\n"
+          "%502 = div %500, %501 : f32[16]\nstore %502 to X{pid0*16}\nstore %400 to Y{pid0*16}\n",
+      "%500 = load X{pid0*16} : f32[16]\n"
+      "%501 = for i0 in 0..N step 1 carry (%0 = %500) : f32[16] {\n" +
+          long_chain + "yield %400\n}\nstore %501 to Y{pid0*16}\n",
+  };
+  const Guarded x(f32, {100}), y(f32, {100});
+  for (const std::string& body : bodies) {
+    EXPECT_FALSE(text_for(signature + body, {x, y}, "avx2").empty());
+  }
+}
+
+TEST(Text, LongChainsAroundAContraction) {
+  const std::string signature =
+      "program p\ndim M\ndim N\ndim K\nin A: f32[M, K]\nin B: f32[K, N]\nout C: f32[M, N]\n"
+      "grid (cdiv(M, 16), cdiv(N, 16))\n\n%500 = full 0 : f32[16,16]\n"
+      "%501 = for i0 in 0..cdiv(K, 16) step 1 carry (%502 = %500) : f32[16,16] {\n";
+  const std::string a = "load A{pid0*16, i0*16} : f32[16,16]\n";
+  const std::string b = "load B{i0*16, pid1*16} : f32[16,16]\n";
+  const std::string store = " to C{pid0*16, pid1*16}\n", links = chain("f32[16,16]");
+  const std::string programs[] = {
+      signature + "%0 = " + a + links + "%503 = " + b +
+          "%504 = dot ieee %400, %503, %502 : f32[16,16]\nyield %504\n}\nstore %501" + store,
+      signature + "%0 = " + b + links + "%503 = " + a +
+          "%504 = dot ieee %503, %400, %502 : f32[16,16]\nyield %504\n}\nstore %501" + store,
+      signature + "%503 = " + a + "%504 = " + b +
+          "%505 = dot ieee %503, %504, %502 : f32[16,16]\nyield %505\n}\n"
+          "%506 = full 1 : f32[16,16]\n%0 = add %501, %506 : f32[16,16]\n" +
+          links + "store %400" + store};
+  const Guarded x(f32, {32, 32});
+  for (const std::string& program : programs) {
+    const std::string text = text_for(program, {x, x, x}, "avx2");
+    EXPECT_NE(text.find("packed_a"), std::string::npos) << "the sum is no contraction";
+  }
+}
+
 /// The line before the only one that holds `what`.
 std::string line_before(const std::string& text, const std::string& what) {
   const size_t at = text.find(what), end = text.rfind('\n', at), begin = text.rfind('\n', end - 1);

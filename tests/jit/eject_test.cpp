@@ -151,9 +151,12 @@ TEST_F(Eject, SaysWhenMemoryOrInstructionsAreMissing) {
 }
 
 TEST_F(Eject, FlagsThatLoseSpecialValuesAreRefused) {
-  TW_EXPECT_ERROR(std::runtime_error, "keeps NaN, infinities and signed zeros", [&] {
-    built({"-O2", "-ffast-math"});
-  });
+  for (const char* flag : {"-ffast-math", "-ffinite-math-only"}) {
+    TW_EXPECT_ERROR(std::runtime_error, "keeps NaN, infinities and signed zeros", [&] {
+      built({"-O2", flag});
+    });
+  }
+  EXPECT_NO_THROW(built({"-O2", "-fno-finite-math-only"}));
 }
 
 TEST_F(Eject, AWordOfCppGetsAnUnderscore) {

@@ -1,5 +1,6 @@
 #include "tw/passes/place_tiles.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "tw/base/error.h"
@@ -38,6 +39,21 @@ TEST(PlaceTiles, CheapChainsAreComputedAgain) {
                    "%3 = mul %1, %2 : f32[16]\n"
                    "store %3 to Z{pid0*16}\n"),
               IsEmpty());
+}
+
+// Each link reads the one before three times.
+TEST(PlaceTiles, LongChainsThatReuseTheirValuesAreOneNest) {
+  std::string body = "%0 = load Y{pid0*16} : f32[16]\n";
+  for (int k = 0; k < 400; k += 2) {
+    body += fmt::format("%{1} = mul %{0}, %{0} : f32[16]\n%{2} = sub %{0}, %{1} : f32[16]\n", k,
+                        k + 1, k + 2);
+  }
+  EXPECT_THAT(kept(body + "store %400 to Y{pid0*16}\n"), IsEmpty());
+  EXPECT_THAT(kept(body + "%500 = reshape %400 : f32[4,4]\n"
+                          "%501 = transpose %500 perm (1, 0) : f32[4,4]\n"
+                          "%502 = reshape %501 : f32[16]\n%503 = add %400, %502 : f32[16]\n"
+                          "store %503 to Y{pid0*16}\n"),
+              ElementsAre("load"));
 }
 
 TEST(PlaceTiles, DearValuesOfTwoNestsAreKept) {

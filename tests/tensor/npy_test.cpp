@@ -103,6 +103,10 @@ TEST(Npy, DamageIsNamedByFileAndOffset) {
   damage("byte 11: an open quote", file_of("{'descr", ""));
   damage("byte 11: key 'color'", file_of("{'color': 'red'}", ""));
   damage("byte 12: the header ends; wanted the keys", file_of("{}", ""));
+  for (const char* more : {"x", " 7\n", ", }", "{}", "\t"})
+    damage("byte 7", file_of(good + more, std::string(24, '\0')));
+  damage("byte 71: text after the header's '}'; wanted spaces only",
+         file_of(good + " garbage\n", std::string(24, '\0')));
   damage("byte 20: descr '>f4'; wanted a little-endian type",
          file_of("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }\n", ""));
   damage("byte 44: fortran_order is no boolean",

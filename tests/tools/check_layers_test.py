@@ -91,6 +91,37 @@ class Layers(ToolTest):
         self.write("tests/CMakeLists.txt", "tw_add_test(ir ir)\n")
         self.accepts()
 
+    def test_private_function_with_the_name_of_a_headers(self):
+        header = ("namespace tw {\nvoid put(const std::string& path,\n"
+                  "         const std::vector<std::pair<int, int>>& parts = {});\n}\n")
+        self.write("tw/base/file.h", header)
+        in_space = "namespace tw {\n%s\n}\n".__mod__
+        local = "namespace {\nvoid put(%s) {\n  go();\n}\n}  // namespace".__mod__
+        hidden = "'put' hides that of tw/base/file.h"
+        for text in ("static void put(const std::string& p, const std::string& text) {\n}",
+                     local("const std::string& p, int n"), local("const std::string&, int")):
+            with self.subTest(text=text):
+                self.write("tw/ir/x.cpp", in_space(text))
+                self.rejects(hidden)
+        for text in ("void put(const std::string& p, const std::string& text) {\n}",
+                     local("const std::string& p"), local("int p, int n"),
+                     "namespace cpu {\n" + local("const std::string& p, int n") + "\n}",
+                     "struct A {\n  static void put(const std::string& p, int n) {}\n};",
+                     "static void get() {\n  put(a, b);\n}"):
+            with self.subTest(text=text):
+                self.write("tw/ir/x.cpp", in_space(text))
+                self.accepts()
+        self.write("tw/ir/x.cpp", "")
+        self.write("tw/base/x.cpp", in_space(local("const std::string& p, int n")))
+        self.rejects(hidden)
+        self.write("tw/base/x.cpp", "")
+        self.write("tw/math/x.cpp", in_space(local("const std::string& p, int n")))
+        self.rejects(hidden)
+        self.write("tw/LAYERS", "base:\nmath:\nir: base\n")
+        self.write("tw/math/m.h", "")
+        self.write("tw/ir/i.h", "")
+        self.accepts()
+
 
 if __name__ == "__main__":
     support.main()

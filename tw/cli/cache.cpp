@@ -49,6 +49,10 @@ int run_cache(const Arguments& a) {
     throw UserError(
         fmt::format("cache {} needs a name", a.target),
         a.target == "show" ? "name an entry of `tilewright cache list`" : "name a kernel");
+  if (!takes_detail && !a.detail.empty())
+    throw UserError(fmt::format("cache {} takes no name, got '{}'", a.target, a.detail));
+  if (a.target != "why" && (names_problem(a) || a.dtype || a.threads != 0))
+    throw UserError("only cache why takes flags");
   if (a.target.empty() || a.target == "list") {
     list(*cache);
   } else if (a.target == "show") {

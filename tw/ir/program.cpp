@@ -1,5 +1,6 @@
 #include "tw/ir/program.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <numeric>

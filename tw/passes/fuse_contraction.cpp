@@ -289,8 +289,10 @@ void Fusion::replace(ContractAttr attr, Region a, Region b, Region epilogue) {
 
 bool fuse_one(Program& p, Region& region) {
   for (size_t k = 0; k < region.ops.size(); ++k) {
-    if (Fusion(p, region, k).run()) return true;
-    if (region.ops[k].code == Opcode::contract) continue;
+    const Opcode code = region.ops[k].code;
+    const bool may_sum = code == Opcode::dot || code == Opcode::for_;
+    if (may_sum && Fusion(p, region, k).run()) return true;
+    if (code == Opcode::contract) continue;
     for (Region& inner : region.ops[k].regions)
       if (fuse_one(p, inner)) return true;
   }

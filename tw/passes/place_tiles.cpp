@@ -54,7 +54,7 @@ struct Survey {
   std::vector<Place> def;
   std::vector<std::vector<Use>> uses;
   std::vector<StoreAt> stores;
-  std::map<const Op*, int> ends;  ///< position after the op's regions
+  std::map<const Op*, int> ends;  ///< of loops: position after the op's regions
   std::map<const Op*, int> begins;
 
   explicit Survey(const Program& p) : def(p.values.size()), uses(p.values.size()) {
@@ -65,7 +65,6 @@ struct Survey {
   void visit(const Region& r, int loops) {
     for (const Op& op : r.ops) {
       const int at = ++clock_;
-      begins[&op] = at;
       for (const ValueId v : op.in) uses[v].push_back({&op, false, at, loops, -1});
       for (const ValueId v : op.out) def[v] = {&op, at, loops, around_};
       if (op.code == Opcode::store) stores.push_back({&op, at});
@@ -90,6 +89,8 @@ struct Survey {
         }
       }
       around_.pop_back();
+      if (op.code != Opcode::for_) continue;
+      begins[&op] = at;
       ends[&op] = ++clock_;
     }
   }
@@ -108,7 +109,7 @@ struct Survey {
 
 class Placer {
  public:
-  explicit Placer(Program& p) : p_(p), s_(p) {}
+  explicit Placer(Program& p) : p_(p), s_(p), reach_(p.values.size()) {}
 
   std::set<ValueId> run() {
     std::vector<ValueId> order;
@@ -119,6 +120,7 @@ class Placer {
     std::sort(order.begin(), order.end(),
               [&](ValueId a, ValueId b) { return s_.def[a].at > s_.def[b].at; });
     for (const ValueId v : order) {
+      reach_[v] = reach_of(v);
       if (must_keep(v) || worth_keeping(v)) kept_.insert(v);
     }
     return kept_;
@@ -126,6 +128,33 @@ class Placer {
 
  private:
   bool is_expression(const Op& op) const { return !makes_nest(op.code); }
+
+  /// What is known of the nests that compute a value without listing them all.
+  struct Reach {
+    std::set<std::pair<ValueId, size_t>>
+        uses;       ///< two of them at most: value and place in its list
+    int loops = 0;  ///< most loops around one
+    void add(const std::pair<ValueId, size_t>& use) {
+      if (uses.size() < 2) uses.insert(use);
+    }
+  };
+
+  /// Of v, whose users are decided.
+  Reach reach_of(ValueId v) const {
+    Reach r;
+    for (size_t k = 0; k < s_.uses[v].size(); ++k) {
+      const Use& u = s_.uses[v][k];
+      if (u.yield || makes_nest(u.op->code) || kept_.count(u.op->out[0])) {
+        r.add({v, k});
+        r.loops = std::max(r.loops, u.loops);
+        continue;
+      }
+      const Reach& more = reach_[u.op->out[0]];
+      for (const auto& use : more.uses) r.add(use);
+      r.loops = std::max(r.loops, more.loops);
+    }
+    return r;
+  }
 
   /// The nests that compute v: its uses, through expressions that are not kept.
   std::vector<Use> nests(ValueId v) const {
@@ -191,25 +220,35 @@ class Placer {
       const bool around_use = s_.begins.at(op) <= u.at && u.at <= end && op != u.op;
       const bool around_def =
           std::find(def.around.begin(), def.around.end(), op) != def.around.end();
-      if (op->code == Opcode::for_ && around_use && !around_def) until = std::max(until, end);
+      if (around_use && !around_def) until = std::max(until, end);
     }
     return until;
   }
 
+  /// Where element t of an expression reads another value.
+  enum class Reads : uint8_t { nowhere, in_place, elsewhere };
+
   /// Whether element t of `root` reads `v` only at element t.
   bool reads_in_place(ValueId root, ValueId v) const {
-    if (root == v) return true;
+    std::map<ValueId, Reads> known{{v, Reads::in_place}};
+    return reads(root, known) != Reads::elsewhere;
+  }
+  Reads reads(ValueId root, std::map<ValueId, Reads>& known) const {
+    const auto [it, added] = known.emplace(root, Reads::nowhere);
     const Op* op = s_.def[root].op;
-    if (!op || makes_nest(op->code) || kept_.count(root)) return true;
+    if (!added || !op) return it->second;
+    // A sum of products may lie in the memory of the tile to which it was added.
+    if (op->code == Opcode::dot) it->second = reads(op->in[2], known);
+    if (makes_nest(op->code) || kept_.count(root)) return it->second;
     const bool moves = op->code == Opcode::reshape || op->code == Opcode::transpose ||
                        op->code == Opcode::broadcast;
     for (const ValueId x : op->in) {
-      std::set<ValueId> seen;
-      inputs(x, seen);
-      if (!seen.count(v)) continue;
-      if (moves || p_.type(x).shape != p_.type(root).shape || !reads_in_place(x, v)) return false;
+      Reads r = reads(x, known);
+      if (r == Reads::nowhere) continue;
+      if (moves || p_.type(x).shape != p_.type(root).shape) r = Reads::elsewhere;
+      it->second = std::max(it->second, r);
     }
-    return true;
+    return it->second;
   }
 
   /// A yield is computed while the loop's variables are being written one after the other.
@@ -228,26 +267,24 @@ class Placer {
     return false;
   }
 
-  int cost_of(ValueId v) const {
+  /// Whether computing v costs as much.
+  bool costs(ValueId v, int least) const {
     std::set<ValueId> seen;
-    return cost_of(v, seen);
+    add_cost(v, least, seen);
+    return least <= 0;
   }
-  int cost_of(ValueId v, std::set<ValueId>& seen) const {
+  void add_cost(ValueId v, int& missing, std::set<ValueId>& seen) const {
     const Op* op = s_.def[v].op;
-    if (!op || makes_nest(op->code) || kept_.count(v) || !seen.insert(v).second) return 0;
-    int sum = cost(op->code);
-    for (const ValueId x : op->in) sum += cost_of(x, seen);
-    return sum;
+    if (!op || makes_nest(op->code) || kept_.count(v) || !seen.insert(v).second) return;
+    missing -= cost(op->code);
+    for (size_t k = 0; k < op->in.size() && missing > 0; ++k) add_cost(op->in[k], missing, seen);
   }
 
   bool worth_keeping(ValueId v) const {
-    const int c = cost_of(v);
     const bool scalar = count(p_.type(v).shape) == 1;
-    if (c < (scalar ? 1 : kCostOfMemory)) return false;
-    int times = 0;
-    for (const Use& u : nests(v)) times += u.loops > s_.def[v].loops ? 2 : 1;
-    if (times >= 2) return true;
-    return stretched(v);
+    if (!costs(v, scalar ? 1 : kCostOfMemory)) return false;
+    const bool twice = reach_[v].uses.size() > 1 || reach_[v].loops > s_.def[v].loops;
+    return twice || stretched(v);
   }
 
   /// Some user stretches v along an axis by kStretch or more, other than the last (lanes share
@@ -267,6 +304,7 @@ class Placer {
 
   Program& p_;
   Survey s_;
+  std::vector<Reach> reach_;  ///< of values that are decided
   std::set<ValueId> kept_;
 };
 

@@ -80,6 +80,7 @@ class HeaderParser {
     if (!descr || !order || !shape) {
       fail("the header ends", "wanted the keys descr, fortran_order and shape");
     }
+    if (peek(); at_ < text_.size()) fail("text after the header's '}'", "wanted spaces only");
     return h;
   }
 

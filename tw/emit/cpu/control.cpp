@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 
@@ -158,14 +159,6 @@ EmitStatement statement_of(const Op& op) {
   throw InternalError(fmt::format("'{}' reached the emitter inside a body", info(op.code).name));
 }
 
-/// What the value is computed from, through expressions and kept values of the group.
-void sources(const Context& c, ValueId v, std::set<ValueId>& seen) {
-  if (!seen.insert(v).second) return;
-  const Op* op = c.def[v];
-  if (!op || !(is_expression(op->code) || op->code == Opcode::keep)) return;
-  for (const ValueId x : op->in) sources(c, x, seen);
-}
-
 /// A run of statements that one nest of loops can do: stores and reductions over tiles of one
 /// shape, none of which needs what another gives.
 class Group {
@@ -186,6 +179,18 @@ class Group {
   size_t end() const { return end_; }
 
  private:
+  /// Whether the value, and what it is computed from through expressions and kept values, needs no
+  /// result of the group.
+  bool may_compute(ValueId v) {
+    if (results_.count(v)) return false;
+    const Op* op = c_.def[v];
+    if (!op || !computed_.insert(v).second) return true;
+    // A load of what instances write stays where it is.
+    if (op->code == Opcode::load && effect(c_.program, *op) == Effect::read) return false;
+    if (!is_expression(op->code) && op->code != Opcode::keep) return true;
+    return std::ranges::all_of(op->in, [&](ValueId x) { return may_compute(x); });
+  }
+
   bool fits(const Op& op) {
     const bool reduce = op.code == Opcode::reduce;
     if (!reduce && op.code != Opcode::store && op.code != Opcode::keep) return false;
@@ -195,16 +200,7 @@ class Group {
     if (!shape_.empty() && shape != shape_) return false;
     if (shape.empty()) return false;
     if (reduce && axis_ >= 0 && op.as<ReduceAttr>().axis != axis_) return false;
-    std::set<ValueId> seen;
-    sources(c_, op.in[0], seen);
-    for (const ValueId v : seen) {
-      if (results_.count(v)) return false;
-      const Op* from = c_.def[v];
-      // A load of what instances write stays where it is.
-      if (from && from->code == Opcode::load && effect(c_.program, *from) == Effect::read) {
-        return false;
-      }
-    }
+    if (!may_compute(op.in[0])) return false;
     shape_ = shape;
     if (reduce) axis_ = op.as<ReduceAttr>().axis;
     if (reduce) results_.insert(op.out.begin(), op.out.end());
@@ -224,6 +220,7 @@ class Group {
   const Context& c_;
   std::vector<const Op*> members_;
   std::set<ValueId> results_;
+  std::set<ValueId> computed_;  ///< by the members, on the way to what they store or reduce
   Extents shape_;
   int axis_ = -1;
   bool reduces_ = false;

@@ -103,7 +103,7 @@ void open_target(const Isa& isa, const CpuMachine& machine, Writer& out) {
     out.line(fmt::format("#if !defined({})\n#error \"this kernel was ejected for {}\"\n#endif",
                          isa.macro, isa.name));
   }
-  out.line(R"(#if defined(__FAST_MATH__)
+  out.line(R"(#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "this kernel keeps NaN, infinities and signed zeros: build it without -ffast-math"
 #endif
 #if defined(__clang__)

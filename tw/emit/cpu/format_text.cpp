@@ -122,7 +122,8 @@ static inline f64 tw_round_to(f64 x, int m, int e, f64 largest, f64 past, int mo
                               u32 random) {
   const u64 bits = __builtin_bit_cast(u64, x);
   const u64 magnitude = bits & 0x7fffffffffffffff;
-  if (magnitude > 0x7ff0000000000000) return x;
+  // Compilers fold the way to f64 and back, which would make a NaN quiet; packing cuts its bits.
+  if (magnitude > 0x7ff0000000000000) return __builtin_bit_cast(f64, bits | 0x8000000000000);
   const bool negative = bits >> 63;
   f64 r = __builtin_bit_cast(f64, magnitude);
   if (magnitude < 0x7ff0000000000000 && magnitude != 0) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace tw {
 namespace {
@@ -108,8 +109,8 @@ class AxisWalk {
  public:
   AxisWalk(const Program& p, const Slice& s, int64_t extent) : p_(p), s_(s), extent_(extent) {}
 
-  bool spans(ValueId v, int axis, std::vector<Span>& out) const {
-    if (p_.type(v).shape[axis] != extent_) return true;
+  bool spans(ValueId v, int axis, std::vector<Span>& out) {
+    if (p_.type(v).shape[axis] != extent_ || !spanned_.insert({v, axis}).second) return true;
     const Op* op = s_.defining(v);
     if (!op) return false;
     if (op->code == Opcode::iota) return op->as<AxisAttr>().axis != axis;
@@ -126,7 +127,14 @@ class AxisWalk {
                        [&](ValueId in) { return spans(in, *before, out); });
   }
 
-  bool zero_outside(ValueId v, int axis) const {
+  bool zero_outside(ValueId v, int axis) {
+    const auto [it, added] = zero_.emplace(std::pair(v, axis), false);
+    if (added) it->second = find_zero(v, axis);
+    return it->second;
+  }
+
+ private:
+  bool find_zero(ValueId v, int axis) {
     const Op* op = s_.defining(v);
     if (!op) return false;
     const std::optional<int> before = operand_axis(p_, *op, axis);
@@ -151,8 +159,7 @@ class AxisWalk {
     return false;
   }
 
- private:
-  bool finite_outside(ValueId v, int axis) const {
+  bool finite_outside(ValueId v, int axis) {
     const Op* op = s_.defining(v);
     if (op && op->code == Opcode::full) return std::isfinite(op->as<FullAttr>().value.as_double());
     return zero_outside(v, axis);
@@ -161,6 +168,8 @@ class AxisWalk {
   const Program& p_;
   const Slice& s_;
   int64_t extent_;
+  std::set<std::pair<ValueId, int>> spanned_;  ///< axes of values that were followed
+  std::map<std::pair<ValueId, int>, bool> zero_;
 };
 
 }  // namespace
@@ -199,15 +208,18 @@ std::optional<ValueId> Slice::add(ValueId v) {
   }
   const Value old = p_.values[v];
   copy.out[0] = copies_[v] = p_.new_value(old.type, old.at, old.name);
-  ops_.push_back(std::move(copy));
+  push(std::move(copy));
   return copies_[v];
 }
 
+void Slice::push(Op op) {
+  for (const ValueId v : op.out) made_by_[v] = ops_.size();
+  ops_.push_back(std::move(op));
+}
+
 const Op* Slice::defining(ValueId v) const {
-  const auto at = std::find_if(ops_.begin(), ops_.end(), [&](const Op& op) {
-    return std::find(op.out.begin(), op.out.end(), v) != op.out.end();
-  });
-  return at == ops_.end() ? nullptr : &*at;
+  const auto at = made_by_.find(v);
+  return at == made_by_.end() ? nullptr : &ops_[at->second];
 }
 
 std::optional<std::vector<Span>> spans_along(const Program& p, const Slice& s, ValueId v,

@@ -37,7 +37,7 @@ class Slice {
   void know(ValueId v, ValueId copy) { copies_[v] = copy; }
   /// The copy of v; nothing when some op that it depends on is not pointwise.
   std::optional<ValueId> add(ValueId v);
-  void push(Op op) { ops_.push_back(std::move(op)); }
+  void push(Op op);
 
   const std::vector<Op>& ops() const { return ops_; }
   std::vector<Op> take() { return std::move(ops_); }
@@ -48,6 +48,7 @@ class Slice {
   const Definitions& definitions_;
   std::map<ValueId, ValueId> copies_;
   std::vector<Op> ops_;
+  std::map<ValueId, size_t> made_by_;  ///< which of the ops gives a value
 };
 
 /// How a tensor is read along one axis of a tile: element t is at coordinate origin + t of `dim`.
