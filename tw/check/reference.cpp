@@ -9,9 +9,11 @@ Worst worst_error(const Reference& want, std::span<const TensorView> outputs) {
   Worst worst;
   for (size_t o = 0; o < outputs.size(); ++o) {
     const ReferenceOutput& exact = want.outputs.at(o);
+    Accuracy accuracy = want.accuracy;
+    accuracy.out = outputs[o].dtype;
     const std::vector<double> got = to_doubles(outputs[o]);
     for (size_t i = 0; i < got.size(); ++i) {
-      const double room = bound(want.accuracy, exact.value[i], exact.sum_abs[i]);
+      const double room = bound(accuracy, exact.value[i], exact.sum_abs[i]);
       const double ratio = error_ratio(outputs[o].dtype, got[i], exact.value[i], room);
       if (ratio <= worst.ratio) continue;
       const bool finite = std::isfinite(got[i]) && std::isfinite(exact.value[i]);

@@ -17,7 +17,7 @@ struct ReferenceOutput {
 };
 
 struct Reference {
-  Accuracy accuracy;  ///< what the bound of every output follows from
+  Accuracy accuracy;  ///< what the bounds of outputs follow from, each with its own type as `out`
   std::vector<ReferenceOutput> outputs;
 };
 

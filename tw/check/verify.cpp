@@ -28,7 +28,8 @@ struct Call {
           tensors.emplace_back(a.dtype, a.dims, strides_of(layout, a.dims, a.output), shift);
       (a.output ? outputs : inputs).push_back(g.view());
       (a.output ? guarded_outputs : guarded_inputs).push_back(&g);
-      ValueStream stream(values, a.dtype, ++seed);
+      const bool plain = a.finite && values == Values::special;
+      ValueStream stream(plain ? Values::uniform : values, a.dtype, ++seed);
       if (!a.output) g.fill([&](int64_t) { return stream.next(); });
     }
   }

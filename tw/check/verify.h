@@ -16,6 +16,7 @@ struct Argument {
   DType dtype;
   std::vector<int64_t> dims;
   bool output;
+  bool finite = false;  ///< no special values: what they give is not defined
 };
 
 /// A kernel at one shape, whatever runs it.

@@ -190,12 +190,22 @@ class Placer {
   bool must_keep(ValueId v) const {
     const Op& op = *s_.def[v].op;
     for (const Use& u : s_.uses[v]) {
-      if (u.op->code == Opcode::dot && !u.yield && (u.op->in[0] == v || u.op->in[1] == v)) {
-        return true;
-      }
+      if (feeds_dot(v, u)) return true;
       if (u.yield && yield_conflicts(v, u)) return true;
     }
     return op.code == Opcode::load && effect(p_, op) == Effect::read && changes_before_use(v, op);
+  }
+
+  /// Operands of a dot lie in memory. A is read by its strides, so its transpose takes none.
+  bool feeds_dot(ValueId v, const Use& u) const {
+    if (u.yield) return false;
+    if (u.op->code == Opcode::dot) {
+      return u.op->in[1] == v || (u.op->in[0] == v && s_.def[v].op->code != Opcode::transpose);
+    }
+    if (u.op->code != Opcode::transpose) return false;
+    return std::ranges::any_of(s_.uses[u.op->out[0]], [&](const Use& next) {
+      return !next.yield && next.op->code == Opcode::dot && next.op->in[0] == u.op->out[0];
+    });
   }
 
   bool changes_before_use(ValueId v, const Op& load) const {

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <bit>
 #include <fmt/format.h>
+#include <optional>
 
+#include "tw/emit/cpu/contract_tile.h"
 #include "tw/emit/cpu/nest.h"
 #include "tw/emit/cpu/op_table.h"
 
@@ -11,11 +13,22 @@ namespace {
 /// Rows of the result that are accumulated together: each vector of b serves all of them.
 constexpr int kRows = 4;
 
-/// The general dot: whatever its operands are made of, any type, any extents.
+/// Rows and columns of a dot's result.
+struct Part {
+  int64_t row, row_end, col, col_end;
+  bool empty() const { return row >= row_end || col >= col_end; }
+};
+
+/// Loops for a part of the result: any type, any extents. Adds to operand 2, or to the target when
+/// that holds operand 2 already.
 class DotNest {
  public:
-  DotNest(Context& c, const Op& op, const Storage& target)
-      : c_(c), op_(op), target_(target), type_(c.program.type(op.out[0])) {
+  DotNest(Context& c, const Op& op, const Storage& target, bool adds_to_target)
+      : c_(c),
+        op_(op),
+        target_(target),
+        adds_to_target_(adds_to_target),
+        type_(c.program.type(op.out[0])) {
     const Type& a = c.program.type(op.in[0]);
     i_ = c.new_loop("i", type_.shape[0]);
     j_ = c.new_loop("j", type_.shape[1]);
@@ -26,12 +39,11 @@ class DotNest {
         std::min<int64_t>(fit, std::bit_floor(static_cast<uint64_t>(type_.shape[1]))));
   }
 
-  void emit(Writer& out) {
-    const int64_t rows = type_.shape[0], whole = rows / kRows * kRows;
-    const std::string i = c_.symbol_text(i_), j = c_.symbol_text(j_);
-    const bool ragged = lanes_ > 1 && type_.shape[1] % lanes_ != 0;
-    if (whole > 0) block(kRows, 0, whole, ragged, out);
-    if (whole < rows) block(1, whole, rows, ragged, out);
+  void emit(const Part& p, Writer& out) {
+    if (p.empty()) return;
+    const int64_t whole = p.row + (p.row_end - p.row) / kRows * kRows;
+    if (whole > p.row) block(kRows, {p.row, whole, p.col, p.col_end}, out);
+    if (whole < p.row_end) block(1, {whole, p.row_end, p.col, p.col_end}, out);
   }
 
  private:
@@ -47,11 +59,12 @@ class DotNest {
                                 : fmt::format("({}){}", type, r.text));
   }
 
-  void block(int rows, int64_t from, int64_t to, bool ragged, Writer& out) {
+  void block(int rows, const Part& part, Writer& out) {
+    const bool ragged = lanes_ > 1 && (part.col_end - part.col) % lanes_ != 0;
     const std::string i = c_.symbol_text(i_), j = c_.symbol_text(j_), k = c_.symbol_text(k_);
     const Expr row = Expr::symbol(i_), column = Expr::symbol(j_);
     const DType held = register_type(type_.dtype);
-    const std::string active = ragged ? fmt::format("{} - {}", type_.shape[1], j) : std::string();
+    const std::string active = ragged ? fmt::format("{} - {}", part.col_end, j) : std::string();
     Expression before(c_), step(c_), after(c_);
     std::vector<Reg> sums;
     for (Expression* e : {&before, &step, &after}) {
@@ -62,7 +75,8 @@ class DotNest {
       e->set_active(active);
     }
     for (int r = 0; r < rows; ++r) {
-      Reg start = before.value(op_.in[2], {row + r, column});
+      const Coords at{row + r, column};
+      Reg start = adds_to_target_ ? before.load_stored(target_, at) : before.value(op_.in[2], at);
       start.dtype = held;
       const std::string name = c_.fresh("sum");
       before.body(2).line(fmt::format("{} {} = {};", c_.prelude.type(held, lanes_), name,
@@ -85,9 +99,11 @@ class DotNest {
     out.append(before.body(0));
     out.append(step.body(0));
     out.append(after.body(0));
-    out.open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3}) {{", i, from, to, rows));
+    out.open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3}) {{", i, part.row, part.row_end,
+                         rows));
     for (Expression* e : {&before, &step, &after}) out.append(e->body(1));
-    out.open(fmt::format("for (i64 {0} = 0; {0} < {1}; {0} += {2}) {{", j, type_.shape[1], lanes_));
+    out.open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3}) {{", j, part.col, part.col_end,
+                         lanes_));
     out.append(before.body(2));
     out.append(step.body(2));
     out.open(fmt::format("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", k, depth_));
@@ -101,16 +117,105 @@ class DotNest {
   Context& c_;
   const Op& op_;
   const Storage& target_;
+  const bool adds_to_target_;
   const Type& type_;
   Symbol i_, j_, k_;
   int64_t depth_ = 1;
   int lanes_ = 1;
 };
 
+/// An operand in memory whose elements have the type of the sum.
+struct Array {
+  std::string name;
+  int64_t row = 0, col = 0;  ///< steps from row to row, and from column to column
+};
+
+std::optional<Array> array_of(const Context& c, ValueId v, DType sum) {
+  const Op* op = c.def[v];
+  const bool turned = op != nullptr && op->code == Opcode::transpose &&
+                      op->as<PermAttr>().perm == std::vector<int>{1, 0} && !c.storage.contains(v);
+  const auto s = c.storage.find(turned ? op->in[0] : v);
+  if (s == c.storage.end() || s->second.variable()) return std::nullopt;
+  const Type& t = s->second.type;
+  if (register_type(t.dtype) != sum || t.dtype == b1) return std::nullopt;
+  return turned ? Array{s->second.name, 1, t.shape[1]} : Array{s->second.name, t.shape[1], 1};
+}
+
+/// The register tiles of contractions on operands that lie in memory, as far as they cover the
+/// result; loops for the rest of it.
+class DotOfTiles {
+ public:
+  DotOfTiles(Context& c, const Op& op, const Storage& target)
+      : c_(c),
+        op_(op),
+        target_(target),
+        type_(c.program.type(op.out[0])),
+        s_(choose_contract_shape(c.machine, c.mapping, type_.dtype)),
+        a_(array_of(c, op.in[0], type_.dtype)),
+        b_(array_of(c, op.in[1], type_.dtype)),
+        depth_(c.program.type(op.in[0]).shape[1]),
+        cols_(type_.shape[1] / s_.cols() * s_.cols()) {}
+
+  bool fits() const {
+    return (type_.dtype == f32 || type_.dtype == f64) && a_ && b_ && b_->col == 1 && cols_ > 0 &&
+           type_.shape[0] >= s_.heights().back();
+  }
+
+  void emit(Writer& out) {
+    const auto acc = c_.storage.find(op_.in[2]);
+    const bool there = acc != c_.storage.end() && acc->second.name == target_.name;
+    if (!there) emit_elements(c_, op_.in[2], {nullptr, &target_}, out);
+    int64_t row = type_.shape[0] / s_.rows * s_.rows;
+    if (row > 0) tiles(0, row, s_.rows, out);
+    for (const int height : s_.heights()) {
+      if (type_.shape[0] - row < height) continue;
+      tiles(row, row + height, height, out);
+      row += height;
+    }
+    DotNest rest(c_, op_, target_, true);
+    rest.emit({row, type_.shape[0], 0, cols_}, out);
+    rest.emit({0, type_.shape[0], cols_, type_.shape[1]}, out);
+  }
+
+ private:
+  void tiles(int64_t from, int64_t to, int height, Writer& out) {
+    const Fill values{{"tile", use_tile(c_.prelude, s_, true)},
+                      {"a", a_->name},
+                      {"arow", std::to_string(a_->row)},
+                      {"acol", std::to_string(a_->col)},
+                      {"b", b_->name},
+                      {"c", target_.name},
+                      {"from", std::to_string(from)},
+                      {"to", std::to_string(to)},
+                      {"height", std::to_string(height)},
+                      {"cols", std::to_string(cols_)},
+                      {"step", std::to_string(s_.cols())},
+                      {"row", std::to_string(type_.shape[1])},
+                      {"depth", std::to_string(depth_)}};
+    out.open(fill("for (i64 j = 0; j < $cols; j += $step) {", values));
+    out.open(fill("for (i64 i = $from; i < $to; i += $height) {", values));
+    out.line("$tile($height, $depth, $a + i * $arow, $arow, $acol, $b + j, $row,", values);
+    out.line("    $c + i * $row + j, $row, $c + i * $row + j, $row);", values);
+    out.close();
+    out.close();
+  }
+
+  Context& c_;
+  const Op& op_;
+  const Storage& target_;
+  const Type& type_;
+  const ContractShape s_;
+  const std::optional<Array> a_, b_;
+  const int64_t depth_, cols_;
+};
+
 }  // namespace
 
 void emit_dot(Context& c, const Op& op, const Storage& target, Writer& out) {
-  DotNest(c, op, target).emit(out);
+  DotOfTiles tiles(c, op, target);
+  if (tiles.fits()) return tiles.emit(out);
+  const Extents& shape = c.program.type(op.out[0]).shape;
+  DotNest(c, op, target, false).emit({0, shape[0], 0, shape[1]}, out);
 }
 
 }  // namespace tw::cpu

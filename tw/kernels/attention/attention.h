@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tw/kernels/entry.h"
+
+namespace tw::kernels {
+
+struct AttentionForm {
+  DType dtype = f32;    ///< of Q, K, V, the bias and O: f32, bf16 or f16
+  int64_t head = 64;    ///< elements of a head, any number
+  bool causal = false;  ///< query i sees keys j <= i + Skv - Sq (the corner at the bottom right)
+  bool bias = false;    ///< a bias[B, H, Sq, Skv] is added to the scores
+};
+
+/// Queries and keys of a block; scores of one block stay in the first cache.
+struct AttentionTiling {
+  int64_t queries = 64;
+  int64_t keys = 64;
+};
+
+/// O = softmax(Q K^T / sqrt(head) + bias) V for each of B x H heads, and L, the logarithm of each
+/// row's sum of exponentials:
+///   Q, O [B, H, Sq, head]   K, V [B, Hkv, Skv, head]   L f32[B, H, Sq]
+/// Head h reads key head h / (H / Hkv): Hkv = H is multi-head, 1 is multi-query attention; H must
+/// be a multiple of Hkv. A row that sees no key gives 0, and L = -inf. NaN propagates; under a
+/// causal mask an infinity or NaN in V may reach queries of its block that do not see its key, as
+/// their weight 0 multiplies it. One pass over the keys, rescaled as larger scores come (Milakov
+/// and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al., FlashAttention,
+/// 2022). Sums are f32. Error bound check::bound(softmax) with terms = the larger of Skv and head,
+/// and terms that count the errors of the scores.
+Program attention(const AttentionForm& form, const AttentionTiling& tiling = {});
+
+/// Plain loops in double over Q, K, V and the bias of a problem of attention.
+check::Reference attention_reference(const Problem& p, std::span<const TensorView> inputs);
+
+std::vector<KernelEntry> attention_entries();
+
+}  // namespace tw::kernels

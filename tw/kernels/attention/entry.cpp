@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/kernels/attention/attention.h"
+
+namespace tw::kernels {
+namespace {
+
+struct Sizes {
+  int64_t batch, heads, kv_heads, sq, skv, head;
+};
+
+Problem heads_problem(const Sizes& s, DType t, const char* mask = "none", const char* bias = "no") {
+  return {{{"batch", s.batch},
+           {"heads", s.heads},
+           {"kv_heads", s.kv_heads},
+           {"sq", s.sq},
+           {"skv", s.skv},
+           {"head", s.head}},
+          t,
+          {{"mask", mask}, {"bias", bias}}};
+}
+
+std::vector<Argument> attention_arguments(const Problem& p) {
+  const int64_t batch = p.extent("batch"), heads = p.extent("heads"), shared = p.extent("kv_heads");
+  if (shared < 1 || heads % shared != 0)
+    throw UserError(
+        fmt::format("attention of {} heads over {} key heads: wanted a multiple", heads, shared));
+  const std::vector<int64_t> queries{batch, heads, p.extent("sq"), p.extent("head")};
+  const std::vector<int64_t> keys{batch, shared, p.extent("skv"), p.extent("head")};
+  const bool causal = p.option("mask") == "causal";
+  std::vector<Argument> all{{"Q", p.dtype, queries, false},
+                            {"K", p.dtype, keys, false},
+                            {"V", p.dtype, keys, false, causal}};
+  if (p.option("bias") == "yes")
+    all.push_back({"bias", p.dtype, {batch, heads, p.extent("sq"), p.extent("skv")}, false});
+  all.push_back({"O", p.dtype, queries, true});
+  all.push_back({"L", f32, {batch, heads, p.extent("sq")}, true});
+  return all;
+}
+
+Program attention_trace(const Problem& p, const CpuMachine&, int) {
+  return attention({.dtype = p.dtype,
+                    .head = p.extent("head"),
+                    .causal = p.option("mask") == "causal",
+                    .bias = p.option("bias") == "yes"});
+}
+
+/// Fewer, as many and more queries than keys; ragged blocks; grouped heads; heads of odd size; no
+/// key at all.
+std::vector<Problem> attention_sweep() {
+  std::vector<Problem> all;
+  for (const char* mask : {"none", "causal"}) {
+    for (const Sizes& s : {Sizes{1, 1, 1, 1, 1, 1},
+                           {2, 2, 2, 5, 7, 16},
+                           {1, 2, 1, 65, 130, 24},
+                           {1, 4, 2, 70, 33, 8},
+                           {1, 1, 1, 64, 64, 64},
+                           {1, 1, 1, 3, 200, 40},
+                           {1, 1, 1, 4, 0, 5}})
+      all.push_back(heads_problem(s, f32, mask));
+    all.push_back(heads_problem({1, 2, 1, 20, 90, 33}, bf16, mask));
+    all.push_back(heads_problem({1, 1, 1, 9, 70, 12}, f16, mask));
+    all.push_back(heads_problem({1, 2, 2, 33, 70, 16}, f32, mask, "yes"));
+  }
+  return all;
+}
+
+std::vector<Problem> attention_bench() {
+  return {heads_problem({1, 8, 8, 1024, 1024, 64}, f32, "causal"),
+          heads_problem({1, 8, 8, 1024, 1024, 64}, f32)};
+}
+
+}  // namespace
+
+std::vector<KernelEntry> attention_entries() {
+  return {{"attention",
+           "O = softmax(Q K^T / sqrt(head)) V of every head, and the logarithm L of its sums",
+           check::Family::softmax,
+           {{"batch", 1, "sequences"},
+            {"heads", 8, "heads of Q and O"},
+            {"kv_heads", 8, "heads of K and V; a divisor of heads"},
+            {"sq", 1024, "queries"},
+            {"skv", 1024, "keys"},
+            {"head", 64, "elements of a head"}},
+           {{"mask", {"none", "causal"}, "causal: query i sees keys up to i + skv - sq"},
+            {"bias", {"no", "yes"}, "add bias[batch, heads, sq, skv] to the scores"}},
+           {f32, bf16, f16},
+           attention_arguments,
+           attention_trace,
+           attention_reference,
+           attention_sweep,
+           attention_bench}};
+}
+
+}  // namespace tw::kernels
