@@ -79,6 +79,17 @@ BenchPlan gemm_bf16() {
   return plan;
 }
 
+BenchPlan attention() {
+  BenchPlan plan{"attention", {}, {"openblas_attention"}};
+  for (int threads : {1, 2})
+    for (const char* mask : {"causal", "none"})
+      plan.cases.push_back(case_of(
+          "attention",
+          {{"batch", 1}, {"heads", 8}, {"kv_heads", 8}, {"sq", 1024}, {"skv", 1024}, {"head", 64}},
+          f32, {{"mask", mask}}, threads, Residence::cache));
+  return plan;
+}
+
 /// Rows that do not fit in any cache.
 BenchPlan rows(const char* kernel, const char* peer) {
   BenchPlan plan{kernel, {}, {peer}};
@@ -106,6 +117,8 @@ struct Suite {
   BenchPlan (*plan)();
 };
 constexpr Suite kSuites[] = {
+    {"attention", attention},
+
     {"gemm-bf16", gemm_bf16}, {"gemm-gelu", gemm_gelu},     {"gemm-skinny", gemm_skinny},
     {"layernorm", layernorm}, {"rmsnorm", rmsnorm},         {"rows-in-cache", rows_in_cache},
     {"sgemm", sgemm},         {"sgemm-large", sgemm_large}, {"sgemm-layouts", sgemm_layouts},

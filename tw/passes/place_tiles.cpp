@@ -10,8 +10,10 @@ namespace {
 
 /// Operations per element past which memory is cheaper than doing them again.
 constexpr int kCostOfMemory = 8;
-/// An expensive value that is stretched at least this often is computed once.
+/// A value that is stretched at least this often is computed once, when it takes as many
+/// operations.
 constexpr int64_t kStretch = 8;
+constexpr int kCostWhenStretched = 3;
 
 bool among(std::span<const Opcode> list, Opcode code) {
   return std::find(list.begin(), list.end(), code) != list.end();
@@ -292,9 +294,9 @@ class Placer {
 
   bool worth_keeping(ValueId v) const {
     const bool scalar = count(p_.type(v).shape) == 1;
+    if (costs(v, kCostWhenStretched) && stretched(v)) return true;
     if (!costs(v, scalar ? 1 : kCostOfMemory)) return false;
-    const bool twice = reach_[v].uses.size() > 1 || reach_[v].loops > s_.def[v].loops;
-    return twice || stretched(v);
+    return reach_[v].uses.size() > 1 || reach_[v].loops > s_.def[v].loops;
   }
 
   /// Some user stretches v along an axis by kStretch or more, other than the last (lanes share
@@ -344,12 +346,18 @@ void insert(Program& p, Region& r, const std::set<ValueId>& kept,
 }
 
 /// Whether value v of a loop body may lie in the memory of carried argument `arg`: it is that
-/// argument, or a dot that accumulates on it.
+/// argument, or a dot that accumulates on it or on what is made of it.
 bool lies_in(const Region& body, ValueId v, ValueId arg) {
   if (v == arg) return true;
-  return std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& op) {
-    return op.code == Opcode::dot && op.out[0] == v && op.in[2] == arg;
-  });
+  const auto defining = [&](ValueId x) {
+    return std::ranges::find_if(
+        body.ops, [&](const Op& op) { return std::ranges::find(op.out, x) != op.out.end(); });
+  };
+  const auto dot = defining(v);
+  if (dot == body.ops.end() || dot->code != Opcode::dot) return false;
+  const auto made = defining(dot->in[2]);
+  return dot->in[2] == arg ||
+         (made != body.ops.end() && std::ranges::find(made->in, arg) != made->in.end());
 }
 
 /// Carried tiles are written one after the other at the end of an iteration. A yield that lies in

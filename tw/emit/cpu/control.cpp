@@ -6,6 +6,7 @@
 #include "tw/emit/cpu/contract.h"
 #include "tw/emit/cpu/nest.h"
 #include "tw/emit/cpu/op_table.h"
+#include "tw/ir/infer.h"
 
 namespace tw::cpu {
 namespace {
@@ -118,15 +119,32 @@ bool carried_past(const Program& p, ValueId v, const Op& op) {
   return found;
 }
 
+/// The carried tile that a sum may overwrite, as nothing else reads it: operand 2 of the dot, or
+/// the one that operand 2 is made of element by element.
+std::optional<ValueId> overwritten(const Context& c, const Op& dot) {
+  const ValueId acc = dot.in[2];
+  if (uses(c.program, acc) != 1) return std::nullopt;
+  ValueId carried = acc;
+  if (const Op* made = c.def[acc]) {
+    const Extents& shape = c.program.type(acc).shape;
+    if (!is_elementwise(made->code) || c.storage.contains(acc)) return std::nullopt;
+    const auto whole = std::ranges::find_if(made->in, [&](ValueId v) {
+      return c.def[v] == nullptr && c.program.type(v).shape == shape;
+    });
+    if (whole == made->in.end() || uses(c.program, *whole) != 1) return std::nullopt;
+    carried = *whole;
+  }
+  const auto known = c.storage.find(carried);
+  const bool array = known != c.storage.end() && !known->second.variable() &&
+                     known->second.type == c.program.type(dot.out[0]);
+  return array && carried_past(c.program, carried, dot) ? std::optional(carried) : std::nullopt;
+}
+
 /// A product is added where its sum lies when nothing else reads the old sum. (place_tiles keeps
 /// yields that would read it while it is written.)
 void emit_kept_dot(Context& c, const Op& op, Writer& out) {
-  const ValueId acc = op.in[2];
-  const auto known = c.storage.find(acc);
-  const bool in_place = known != c.storage.end() && !known->second.variable() &&
-                        uses(c.program, acc) == 1 && carried_past(c.program, acc, op);
-  if (in_place) {
-    c.storage[op.out[0]] = known->second;
+  if (const std::optional<ValueId> sum = overwritten(c, op)) {
+    c.storage[op.out[0]] = Storage(c.storage.at(*sum));
   } else {
     c.reserve(op.out[0], out);
   }

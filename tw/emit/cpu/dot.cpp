@@ -164,7 +164,10 @@ class DotOfTiles {
   void emit(Writer& out) {
     const auto acc = c_.storage.find(op_.in[2]);
     const bool there = acc != c_.storage.end() && acc->second.name == target_.name;
-    if (!there) emit_elements(c_, op_.in[2], {nullptr, &target_}, out);
+    const Op* made = c_.def[op_.in[2]];
+    from_zero_ = made != nullptr && made->code == Opcode::full &&
+                 made->as<FullAttr>().value == Number{false, 0, 0.0};
+    if (!there && !from_zero_) emit_elements(c_, op_.in[2], {nullptr, &target_}, out);
     int64_t row = type_.shape[0] / s_.rows * s_.rows;
     if (row > 0) tiles(0, row, s_.rows, out);
     for (const int height : s_.heights()) {
@@ -172,7 +175,7 @@ class DotOfTiles {
       tiles(row, row + height, height, out);
       row += height;
     }
-    DotNest rest(c_, op_, target_, true);
+    DotNest rest(c_, op_, target_, !from_zero_);
     rest.emit({row, type_.shape[0], 0, cols_}, out);
     rest.emit({0, type_.shape[0], cols_, type_.shape[1]}, out);
   }
@@ -195,7 +198,9 @@ class DotOfTiles {
     out.open(fill("for (i64 j = 0; j < $cols; j += $step) {", values));
     out.open(fill("for (i64 i = $from; i < $to; i += $height) {", values));
     out.line("$tile($height, $depth, $a + i * $arow, $arow, $acol, $b + j, $row,", values);
-    out.line("    $c + i * $row + j, $row, $c + i * $row + j, $row);", values);
+    const char* sums = from_zero_ ? "    0, $row, $c + i * $row + j, $row);"
+                                  : "    $c + i * $row + j, $row, $c + i * $row + j, $row);";
+    out.line(sums, values);
     out.close();
     out.close();
   }
@@ -207,6 +212,7 @@ class DotOfTiles {
   const ContractShape s_;
   const std::optional<Array> a_, b_;
   const int64_t depth_, cols_;
+  bool from_zero_ = false;  ///< operand 2 is
 };
 
 }  // namespace

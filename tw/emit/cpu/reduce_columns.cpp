@@ -15,15 +15,14 @@ void ReduceNest::emit_columns(Writer& out) {
   emit_step(e, step, false, out);
   read_limits(e);
   pad_ = k_limited_ && uniform_ ? beyond(out) : std::nullopt;
-  emit_edge(edge, out);
   const int64_t extent = axes_[outer_].extent;
+  const bool ragged = !j_full_.empty() || !guard_.empty() || extent % lanes_ != 0;
+  if (ragged || (k_limited_ && !pad_)) emit_edge(edge, out);
   out.line(fmt::format("i64 {} = 0;", j));
   out.line(fmt::format("const i64 {}_full = {};", j, ended(j_full_, extent)));
   if (extent >= kAccumulators * lanes_) column_block(kAccumulators, step, edge, out);
   column_block(1, step, edge, out);
-  if (!j_full_.empty() || !guard_.empty() || extent % lanes_ != 0) {
-    column_edge(edge, extent, out);
-  }
+  if (ragged) column_edge(edge, extent, out);
 }
 
 void ReduceNest::start_columns(int blocks, const std::string& edge, Writer& out) {

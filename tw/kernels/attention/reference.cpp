@@ -48,25 +48,22 @@ void attend(const Heads& x, int64_t bh, int64_t i, check::Reference& out) {
     lost = lost || std::isnan(score[j]);
   }
   if (lost) top = NAN;
+  std::vector<double> y(x.head), y_abs(x.head);
   for (int64_t j = 0; j < seen; ++j) {
     const double e = std::exp(score[j] - (top == -INFINITY ? 0 : top));
+    // A weight is off by what its score is off, and its exponent's rounding.
+    const double doubt = e == 0 ? 0 : 1 + magnitude[j] + std::abs(score[j] - top);
     sum += e;
-    sum_abs += e == 0 ? 0 : e * (1 + magnitude[j] + std::abs(score[j] - top));
+    sum_abs += e * doubt;
+    for (int64_t d = 0; d < x.head; ++d) {
+      const double term = e * x.v[shared + j * x.head + d];
+      y[d] += term;
+      y_abs[d] += e == 0 ? 0 : std::abs(term) * doubt;
+    }
   }
   for (int64_t d = 0; d < x.head; ++d) {
-    double y = 0, y_abs = 0;
-    for (int64_t j = 0; j < seen; ++j) {
-      const double e = std::exp(score[j] - (top == -INFINITY ? 0 : top));
-      const double term = e * x.v[shared + j * x.head + d];
-      y += term;
-      // A weight is off by what its score and the sum are off.
-      y_abs += e == 0
-                   ? 0
-                   : std::abs(term) * (1 + magnitude[j] + std::abs(score[j] - top) + sum_abs / sum);
-    }
-    const bool nothing = sum == 0;
-    out.outputs[0].value.push_back(nothing ? y * 0 : y / sum);
-    out.outputs[0].sum_abs.push_back(nothing ? 0 : y_abs / sum);
+    out.outputs[0].value.push_back(sum == 0 ? y[d] * 0 : y[d] / sum);
+    out.outputs[0].sum_abs.push_back(sum == 0 ? 0 : y_abs[d] / sum);
   }
   out.outputs[1].value.push_back(top == -INFINITY ? top : top + std::log(sum));
   out.outputs[1].sum_abs.push_back(
