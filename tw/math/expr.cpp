@@ -151,4 +151,10 @@ void for_each_symbol(const Expr& e, const std::function<void(Symbol)>& visit) {
   for_each_symbol(e.rhs(), visit);
 }
 
+bool mentions(const Expr& e, Symbol s) {
+  bool found = false;
+  for_each_symbol(e, [&](Symbol other) { found = found || other == s; });
+  return found;
+}
+
 }  // namespace tw

@@ -77,5 +77,6 @@ Expr parse_expr(const std::string& text,
 int64_t evaluate(const Expr& e, const SymbolValue& value);
 Expr substitute(const Expr& e, const SymbolExpr& replacement);
 void for_each_symbol(const Expr& e, const std::function<void(Symbol)>& visit);
+bool mentions(const Expr& e, Symbol s);
 
 }  // namespace tw

@@ -12,12 +12,6 @@ namespace {
 /// Longest piece. Scratch for sums that wait is proportional to it.
 constexpr int64_t kMostOfPiece = 4096;
 
-bool mentions(const Expr& e, Symbol s) {
-  bool found = false;
-  for_each_symbol(e, [&](Symbol other) { found = found || other == s; });
-  return found;
-}
-
 /// One axis of the grid, and the rows (side 0) or columns (side 1) of the contraction.
 class TileAxis {
  public:

@@ -94,11 +94,7 @@ class Fusion {
     });
   }
   bool mentions_loop(const Expr& e) const {
-    bool found = false;
-    for_each_symbol(e, [&](Symbol s) {
-      found = found || (sum_.loop && s == Symbol{SymbolKind::loop, sum_.loop->loop});
-    });
-    return found;
+    return sum_.loop && mentions(e, {SymbolKind::loop, sum_.loop->loop});
   }
 
   std::optional<Operand> operand(ValueId v, int kept, int summed);

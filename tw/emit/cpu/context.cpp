@@ -149,10 +149,4 @@ std::optional<int64_t> slope(const Expr& e, Symbol s, const Facts& facts) {
   return step.constant();
 }
 
-bool mentions(const Expr& e, Symbol s) {
-  bool found = false;
-  for_each_symbol(e, [&](Symbol other) { found = found || other == s; });
-  return found;
-}
-
 }  // namespace tw::cpu

@@ -67,6 +67,5 @@ struct Context {
 
 /// The slope of e along s: how much e grows when s grows by 1, when that is one number everywhere.
 std::optional<int64_t> slope(const Expr& e, Symbol s, const Facts& facts);
-bool mentions(const Expr& e, Symbol s);
 
 }  // namespace tw::cpu

@@ -32,12 +32,13 @@ void attend(const Heads& x, int64_t bh, int64_t i, check::Reference& out) {
   const double* q = x.q.data() + (bh * x.sq + i) * x.head;
   const int64_t shared = (b * x.kv_heads + h / group) * x.skv * x.head;
   const int64_t seen = x.causal ? std::clamp<int64_t>(i + x.skv - x.sq + 1, 0, x.skv) : x.skv;
+  const double scale = 1 / std::sqrt(static_cast<double>(x.head));
   std::vector<double> score(seen), magnitude(seen);
   double top = -INFINITY, sum = 0, sum_abs = 0;
   bool lost = false;
   for (int64_t j = 0; j < seen; ++j) {
     for (int64_t d = 0; d < x.head; ++d) {
-      const double term = q[d] * x.k[shared + j * x.head + d] / std::sqrt(x.head);
+      const double term = q[d] * x.k[shared + j * x.head + d] * scale;
       score[j] += term;
       magnitude[j] += std::abs(term);
     }
