@@ -152,14 +152,14 @@ TEST(Limit, IsTheSlowerResource) {
   const Program p = parse(kGemm);
   const std::vector<int64_t> dims = {64, 128, 64};
   const Limit memory = limit(p, dims, rates, Residence::memory);
-  EXPECT_EQ(memory.bound, Resource::bandwidth);
-  EXPECT_EQ(std::string(name(memory.bound)), "bandwidth");
+  EXPECT_EQ(memory.bound(), Resource::bandwidth);
+  EXPECT_EQ(std::string(name(memory.bound())), "bandwidth");
   const double read = 2 * (64 * 64 + 64 * 128) + 4 * 128, written = 2 * 64 * 128;
-  EXPECT_EQ(memory.time_us, 2 * written / 8 + (read - written) / 10);
-  EXPECT_EQ(memory.bytes, static_cast<int64_t>(read + written));
+  EXPECT_EQ(memory.time_us(), 2 * written / 8 + (read - written) / 10);
+  EXPECT_EQ(memory.work.bytes(), static_cast<int64_t>(read + written));
   const Limit cache = limit(p, dims, rates, Residence::cache);
-  EXPECT_EQ(cache.bound, Resource::arithmetic);
-  EXPECT_EQ(cache.time_us, (2.0 * 64 * 128 * 64 + 64 * 128) / 1000);
+  EXPECT_EQ(cache.bound(), Resource::arithmetic);
+  EXPECT_EQ(cache.time_us(), (2.0 * 64 * 128 * 64 + 64 * 128) / 1000);
 }
 
 }  // namespace

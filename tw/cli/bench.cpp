@@ -17,20 +17,11 @@ namespace {
 using kernels::KernelEntry;
 using kernels::Problem;
 
-/// Calls whose tensors are larger than this start from memory, others from the caches.
-constexpr int64_t kWarmBytes = 64 << 20;
-
-Residence residence_of(const KernelEntry& k, const Problem& p) {
-  int64_t sum = 0;
-  for (const check::Argument& a : k.arguments(p)) sum += byte_count(a.dtype, a.dims);
-  return sum > kWarmBytes ? Residence::memory : Residence::cache;
-}
-
 /// The problem that the flags name, or all that the kernel's entry lists for benchmarks.
 void add_kernel(BenchPlan& plan, const KernelEntry& k, const Arguments& a) {
   const int threads = a.threads > 0 ? a.threads : Device::open("cpu:0").cpu().cores;
   for (const Problem& p : problems_of(k, a, k.bench()))
-    plan.cases.push_back({&k, p, threads, residence_of(k, p)});
+    plan.cases.push_back(case_of(k, p, threads));
 }
 
 /// Leaves the suite's cases of --threads and --dtype; UserError that lists what it has when none

@@ -8,6 +8,7 @@
 
 #include "tw/kernels/entry.h"
 #include "tw/limit/limit.h"
+#include "tw/measure/ceilings.h"
 #include "tw/measure/compare.h"
 #include "tw/measure/result.h"
 #include "tw/target/mapping.h"
@@ -24,6 +25,10 @@ struct BenchCase {
   /// Ours on data of this type is the peer; timed after the case, not in turn with it.
   std::optional<DType> against = {};
 };
+
+/// The case that a user names by kernel and problem: small calls start from the caches.
+BenchCase case_of(const kernels::KernelEntry& k, const kernels::Problem& p, int threads);
+int64_t tensor_bytes(const kernels::KernelEntry& k, const kernels::Problem& p);
 
 /// "k=64,m=64,n=64 epilogue=none", and " transposed=A" when some are.
 std::string shape_text(const BenchCase& c);
@@ -56,5 +61,14 @@ std::vector<std::string> peers_found();
 /// less than the least time possible.
 std::vector<measure::Row> run_plan(const BenchPlan& plan,
                                    const std::function<void(const std::string&)>& progress);
+
+/// One case without peers: its row, the rates of the machine, and the least times that follow from
+/// rates no undisturbed run exceeds, and from those that were measured.
+struct Explanation {
+  measure::Row row;
+  measure::Ceilings rates;
+  Limit least, hoped;
+};
+Explanation explain(const BenchCase& c, const Mapping& mapping);
 
 }  // namespace tw::cli

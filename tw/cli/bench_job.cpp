@@ -148,4 +148,17 @@ std::vector<int64_t> dims_of(const Program& p, const BenchCase& c) {
   return values;
 }
 
+/// Calls whose tensors are larger than this start from memory, others from the caches.
+static constexpr int64_t kWarmBytes = 64 << 20;
+
+BenchCase case_of(const kernels::KernelEntry& k, const kernels::Problem& p, int threads) {
+  return {&k, p, threads, tensor_bytes(k, p) > kWarmBytes ? Residence::memory : Residence::cache};
+}
+
+int64_t tensor_bytes(const kernels::KernelEntry& k, const kernels::Problem& p) {
+  int64_t sum = 0;
+  for (const check::Argument& a : k.arguments(p)) sum += byte_count(a.dtype, a.dims);
+  return sum;
+}
+
 }  // namespace tw::cli

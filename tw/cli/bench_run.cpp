@@ -117,6 +117,15 @@ class Runner {
     return rows;
   }
 
+  Explanation explain(const BenchCase& c) {
+    const Program program = program_of(c, machine_);
+    const Row row = run(c)[0];
+    const Ceilings& measured = ceilings(c.threads);
+    const std::vector<int64_t> dims = dims_of(program, c);
+    return {row, measured, limit(program, dims, limit_rates(measured), c.inputs),
+            limit(program, dims, ceiling_rates(measured), c.inputs)};
+  }
+
  private:
   /// Ours first, then the peers.
   measure::Comparison compare(const BenchCase& c, const Program& program,
@@ -153,12 +162,12 @@ class Runner {
     const Ceilings& measured = ceilings(c.threads);
     const Limit least = limit(program, dims, limit_rates(measured), c.inputs);
     const Limit hoped = limit(program, dims, ceiling_rates(measured), c.inputs);
-    r.bytes = static_cast<double>(least.bytes);
-    r.flops = least.flops;
-    r.limit_us = least.time_us;
-    r.bound = name(least.bound);
-    r.fraction = least.time_us / r.time_us;
-    r.ceiling_fraction = hoped.time_us / r.time_us;
+    r.bytes = static_cast<double>(least.work.bytes());
+    r.flops = least.work.flops;
+    r.limit_us = least.time_us();
+    r.bound = name(least.bound());
+    r.fraction = least.time_us() / r.time_us;
+    r.ceiling_fraction = hoped.time_us() / r.time_us;
   }
 
   Row row_of_case(const BenchCase& c, const Program& program, const Measured& ours) {
@@ -240,6 +249,12 @@ std::vector<Row> run_plan(const BenchPlan& plan,
     for (Row& r : runner.run(c)) rows.push_back(std::move(r));
   }
   return rows;
+}
+
+Explanation explain(const BenchCase& c, const Mapping& mapping) {
+  BenchPlan plan{"explain", {c}, {}};
+  plan.mapping = mapping;
+  return Runner(plan).explain(c);
 }
 
 }  // namespace tw::cli

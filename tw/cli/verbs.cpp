@@ -2,6 +2,7 @@
 
 namespace tw::cli {
 
+// budget: table, one entry a verb
 const std::vector<Verb>& verbs() {
   using enum Flag;
   static const std::vector<Verb> all = {
@@ -48,6 +49,17 @@ const std::vector<Verb>& verbs() {
            "  tilewright eject gemm --shape m=64,n=64,k=64 --name small_gemm --output small.cpp\n"
            "The function takes any extents; --shape and --threads say for which it is made.\n",
        .run = run_eject},
+      {.name = "explain",
+       .sentence = "say what bounds a kernel on this machine, and how near it comes",
+       .target = "a kernel",
+       .target_needed = true,
+       .flags = {shape, dtype, option, threads, mapping, json},
+       .examples =
+           "  tilewright explain gemm --shape m=1024,n=1024,k=1024 --threads 1\n"
+           "  tilewright explain softmax --shape m=8192,n=4096\n"
+           "The limit comes from rates that no undisturbed run exceeds, the ceiling from those\n"
+           "that small hand-written loops reached here.\n",
+       .run = run_explain},
       {.name = "kernels",
        .sentence = "list the kernels of the library, or describe one",
        .target = "a kernel",

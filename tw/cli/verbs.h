@@ -11,6 +11,7 @@ int run_check(const Arguments& a);
 int run_devices(const Arguments& a);
 int run_doctor(const Arguments& a);
 int run_eject(const Arguments& a);
+int run_explain(const Arguments& a);
 int run_kernels(const Arguments& a);
 int run_opt(const Arguments& a);
 int run_run(const Arguments& a);

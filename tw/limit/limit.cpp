@@ -27,8 +27,13 @@ Limit limit(const Program& p, std::span<const int64_t> dims, const Rates& rates,
       p.params, [](const Param& q) { return q.kind != ParamKind::in && q.dtype == f64; });
   const double traffic = traffic_us(w, where == Residence::memory ? rates.memory : rates.cache);
   const double arithmetic = w.flops / (wide ? rates.f32_flops / 2 : rates.f32_flops);
-  return {std::max(traffic, arithmetic), w.bytes(), w.flops,
-          traffic >= arithmetic ? Resource::bandwidth : Resource::arithmetic};
+  return {w, traffic, arithmetic};
+}
+
+double Limit::time_us() const { return std::max(traffic_us, arithmetic_us); }
+
+Resource Limit::bound() const {
+  return traffic_us >= arithmetic_us ? Resource::bandwidth : Resource::arithmetic;
 }
 
 }  // namespace tw

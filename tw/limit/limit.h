@@ -39,12 +39,12 @@ enum class Residence : uint8_t { memory, cache };  ///< where tensors are when a
 enum class Resource : uint8_t { bandwidth, arithmetic };
 const char* name(Resource r);
 
-/// The least time a program can take, and which resource decides it.
+/// The least time a program can take: that of each resource alone, of which the longest holds.
 struct Limit {
-  double time_us = 0;
-  int64_t bytes = 0;
-  double flops = 0;
-  Resource bound = Resource::bandwidth;
+  Work work;
+  double traffic_us = 0, arithmetic_us = 0;
+  double time_us() const;
+  Resource bound() const;
 };
 
 /// max(traffic at its bandwidth, operations at the f32 rate; half that rate when the outputs are

@@ -80,6 +80,7 @@ int flops_per_element(Opcode code) {
     case Opcode::load:
     case Opcode::store:
     case Opcode::cast:
+    case Opcode::philox:
     case Opcode::bitcast:
     case Opcode::not_:
     case Opcode::and_:
@@ -95,7 +96,10 @@ int flops_per_element(Opcode code) {
     case Opcode::reshape:
     case Opcode::transpose:
     case Opcode::broadcast:
+    case Opcode::slice:
     case Opcode::reduce:
+    case Opcode::scan:
+    case Opcode::top_k:
     case Opcode::dot:
     case Opcode::for_:
     case Opcode::if_:
@@ -254,7 +258,7 @@ class Counter {
     } else if (op.code == Opcode::dot) {
       flops_ +=
           2 * static_cast<double>(p_.type(op.in[0]).shape.back()) * elements(op.out[0]) * each;
-    } else if (op.code == Opcode::reduce) {
+    } else if (is_fold(op.code)) {
       flops_ += elements(op.in[0]) * each;
     } else if (const int flops = flops_per_element(op.code)) {
       flops_ += flops * elements(op.out[0]) * each;
