@@ -30,6 +30,10 @@ def main():
     bad += [f"no such test: {name}" for name in sorted(mapped - tests)]
     bad += [f"{name}: is not in the table" for name in sorted(tests - mapped)
             if name.split(".")[0].endswith("Cases")]
+    open_rows = [row for row, target in rows if "`" not in target]
+    for kind in KINDS:
+        missing = sum(row.startswith(f"{kind}-") for row in open_rows)
+        print(f"{kind}: {KINDS[kind]} rows, without a test: {missing}")
     finish(f"cases: {sum('`' in target for _, target in rows)} of {len(rows)} rows are tests", bad)
 
 

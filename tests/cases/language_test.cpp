@@ -112,6 +112,43 @@ static Program sum_of(bool mean) {
 }
 
 // The mean of nothing is NaN, its sum 0.
+// A running sum inside a loop of one trip.
+TEST(Cases, RED_03) {
+  for (const int n : {8, 32}) {
+    Trace k("count_up");
+    TensorRef X = k.input("X", f32, {n}), Y = k.output("Y", f32, {n});
+    Tile sum = k.zeros(f32, {n});
+    for (Index i : k.range(cdiv(Index(n), n)))
+      sum += scan(load(X.tile({i}, {n})), 0, Combiner::sum);
+    store(Y.tile({0}, {n}), sum);
+    const Program p = k.finish();
+    Guarded x(f32, {n});
+    x.fill([](int64_t) { return 1; });
+    for (const Backend& backend : backends()) {
+      SCOPED_TRACE(backend.name);
+      Guarded y(f32, {n});
+      backend.run(p, {x}, {y});
+      for (int i = 0; i < n; ++i) EXPECT_EQ(get(y, i), i + 1);
+    }
+  }
+}
+
+// A reversed sum starts at the end: small tails are not the difference of large totals.
+TEST(Cases, RED_04) {
+  Trace k("sum_of_rest");
+  TensorRef X = k.input("X", f32, {64}), Y = k.output("Y", f32, {64});
+  store(Y.tile({0}, {64}), scan(load(X.tile({0}, {64})), 0, Combiner::sum, {.reverse = true}));
+  const Program p = k.finish();
+  Guarded x(f32, {64});
+  x.fill([](int64_t i) { return i < 32 ? 1e8 : 1; });
+  for (const Backend& backend : backends()) {
+    SCOPED_TRACE(backend.name);
+    Guarded y(f32, {64});
+    backend.run(p, {x}, {y});
+    for (int i = 32; i < 64; ++i) EXPECT_EQ(get(y, i), 64 - i);
+  }
+}
+
 TEST(Cases, RED_05) {
   Guarded x(f32, {0});
   for (const Backend& backend : backends()) {

@@ -77,12 +77,14 @@ TwEntry compiled(const EmittedCpu& e, const std::string& isa) {
 struct Host {
   TwHost abi;
   int64_t scratch_bytes;
+  int64_t first = 0, last = INT64_MAX;  ///< the instances that run
 };
 
 void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, void*), void* ctx) {
   const Host& h = *reinterpret_cast<const Host*>(host);
   constexpr int64_t kStep = 3, kPage = 64;
-  for (int64_t lo = 0; lo < n; lo += kStep) {
+  n = std::min(n, h.last);
+  for (int64_t lo = h.first; lo < n; lo += kStep) {
     void* scratch = std::aligned_alloc(kPage, (h.scratch_bytes + kPage) / kPage * kPage);
     constexpr int64_t kPoisoned = 1 << 20;  // small problems use the first part of it
     std::memset(scratch, 0xff, static_cast<size_t>(std::min(h.scratch_bytes, kPoisoned)));
@@ -105,9 +107,9 @@ Ejected ejected_for(const std::string& ir, const std::vector<TensorView>& tensor
   return eject_cpu(lowered(ir, s, machine), s, machine, {}, {"kernel"});
 }
 
-void run_text(const std::string& ir, const std::vector<TensorView>& tensors, const std::string& isa,
-              const std::vector<std::pair<std::string, int64_t>>& dims, const Mapping& mapping) {
-  const EmittedCpu e = emitted(ir, facts_of(tensors), isa, mapping);
+static void run(const std::string& ir, const std::vector<TensorView>& tensors,
+                const std::string& isa, const std::vector<std::pair<std::string, int64_t>>& dims,
+                const EmittedCpu& e, Host host) {
   const TwEntry entry = compiled(e, isa);
   const Program p = parse(ir);
   std::vector<int64_t> values(p.dims.size()), strides;
@@ -125,9 +127,19 @@ void run_text(const std::string& ir, const std::vector<TensorView>& tensors, con
       if (!d.is_constant()) values[d.symbol().id] = tensors[k].dims[axis];
     }
   }
-  const Host host{{par, 1}, e.launch.scratch_bytes};
+  host.scratch_bytes = e.launch.scratch_bytes;
   const TwArgs args{data.data(), values.data(), strides.data(), &host.abi};
   if (entry(&args) != 0) throw std::runtime_error("the kernel failed");
+}
+
+void run_text(const std::string& ir, const std::vector<TensorView>& tensors, const std::string& isa,
+              const std::vector<std::pair<std::string, int64_t>>& dims, const Mapping& mapping) {
+  run(ir, tensors, isa, dims, emitted(ir, facts_of(tensors), isa, mapping), {{par, 1}, 0});
+}
+
+void run_instances(const std::string& ir, const std::vector<TensorView>& tensors,
+                   const std::string& isa, int64_t first, int64_t last) {
+  run(ir, tensors, isa, {}, emitted(ir, facts_of(tensors), isa), {{par, 1}, 0, first, last});
 }
 
 std::vector<int64_t> dims_chosen(const std::string& ir, const std::vector<int64_t>& dims,

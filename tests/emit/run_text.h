@@ -19,6 +19,11 @@ void run_text(const std::string& ir, const std::vector<TensorView>& tensors,
               const std::vector<std::pair<std::string, int64_t>>& dims = {},
               const Mapping& mapping = {});
 
+/// Runs instances [first, last) only, of a grid too large to run here: the tensors need memory
+/// only where these reach.
+void run_instances(const std::string& ir, const std::vector<TensorView>& tensors,
+                   const std::string& isa, int64_t first, int64_t last);
+
 /// The dims with which tasks of a program on packed tensors would run, the chosen ones last;
 /// nothing runs.
 std::vector<int64_t> dims_chosen(const std::string& ir, const std::vector<int64_t>& dims,

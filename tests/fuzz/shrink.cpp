@@ -19,7 +19,7 @@ struct Place {
 std::optional<Place> find(Region& r, int& left) {
   for (size_t i = 0; i < r.ops.size(); ++i) {
     if (left-- == 0) return Place{&r.ops, i};
-    if (r.ops[i].code == Opcode::reduce) continue;  // a combiner is one piece
+    if (is_fold(r.ops[i].code)) continue;  // a combiner is one piece
     for (Region& inner : r.ops[i].regions)
       if (const auto p = find(inner, left)) return p;
   }

@@ -154,6 +154,16 @@ TEST(Exact, Bitcasts) {
   EXPECT_THAT(run_op("bitcast %0", u16, bf16, {0x3f80, 0xff80}), Same(Values{1, -kInf}));
 }
 
+TEST(Exact, ScansFoldInTheOrderOfTheAxis) {
+  EXPECT_THAT(run_op("scan sum %0 axis 0", i8, i8, {100, 27, 1, -128}),
+              Same(Values{100, 127, -128, 0}));
+  EXPECT_THAT(run_op("scan reverse max %0 axis 0", f32, f32, {1, kNan, 3, -0.0, -1}),
+              Same(Values{kNan, kNan, 3, -0.0, -1}));
+  // Each prefix is rounded once, from f32.
+  EXPECT_THAT(run_op("scan sum %0 axis 0", bf16, bf16, {256, 1, 1, 1, 1}),
+              Same(Values{256, 256, 258, 260, 260}));
+}
+
 TEST(Exact, NarrowFloatsSumInF32) {
   // In f16 one by one, 2048 + 1 would stay 2048.
   const std::string text = R"(program s

@@ -196,6 +196,32 @@ const std::vector<Case> kShapes = {
        reduce(k.zeros(f32, {4, 8}), 2, Combiner::sum);
      }},
     {"row sum of a vector", __LINE__, [](Trace& k) { row_sum(k.zeros(f32, {8})); }},
+    {"slice that ends outside", __LINE__,
+     [](Trace& k) {
+       slice(k.zeros(f32, {4, 8}), {0, 4}, {4, 5});
+     }},
+    {"slice of other rank", __LINE__,
+     [](Trace& k) {
+       slice(k.zeros(f32, {4, 8}), {0}, {4});
+     }},
+    {"scan of unlike shapes", __LINE__,
+     [](Trace& k) {
+       scan({k.zeros(f32, {8}), k.zeros(i64, {1})}, 0, argmax_pair);
+     }},
+    {"more than there are", __LINE__,
+     [](Trace& k) {
+       top_k(k.zeros(f32, {4, 8}), 9);
+     }},
+    {"largest mask", __LINE__,
+     [](Trace& k) {
+       top_k(k.zeros(b1, {4, 8}), 2);
+     }},
+    {"parts of other rows", __LINE__,
+     [](Trace& k) {
+       top_k({k.zeros(f32, {4, 8}), k.zeros(i64, {4, 8})},
+             {k.zeros(f32, {2, 8}), k.zeros(i64, {2, 8})}, 2);
+     }},
+    {"counter of another type", __LINE__, [](Trace& k) { philox(k.zeros(i32, {8}), 1); }},
     {"sum of masks", __LINE__, [](Trace& k) { reduce(k.zeros(b1, {8}), 0, Combiner::sum); }},
     {"custom combiner without a function", __LINE__,
      [](Trace& k) { reduce(k.zeros(f32, {8}), 0, Combiner::custom); }},

@@ -19,13 +19,15 @@ void Writer::source() {
   const DType t = r.of(ints);
   if (shape.empty() || r.percent(50))
     return remember(index(t, Extents(shape.size(), 1), some_index()));
-  remember(iota(t, shape));
+  if (r.percent(65)) return remember(iota(t, shape));
+  const Known counter = iota(i64, shape), seed = index(i64, Extents(shape.size(), 1), some_index());
+  remember(philox(counter, seed, r.percent(50) ? seed : counter));
 }
 
 void Writer::shape_op() {
   Known a = any();
   const size_t rank = a.type.shape.size();
-  switch (r.below(4)) {
+  switch (r.below(5)) {
     case 0: {
       std::vector<int> perm;
       for (size_t k = 0; k < rank; ++k) perm.push_back(static_cast<int>(k));
@@ -53,6 +55,8 @@ void Writer::shape_op() {
       if (count(shape) > 3000) return;
       return remember(broadcast(a, shape));
     }
+    case 3:
+      return r.percent(60) ? slice_fragment() : top_k_fragment();
     default: {
       // A column or a row of a tile, ready to stretch again.
       if (rank == 0 || !computes(a.type.dtype)) return;
@@ -118,8 +122,39 @@ void Writer::reduce_fragment() {
   }
   const Combiner chosen = r.of(c);
   if (chosen == Combiner::prod && is_float(a.type.dtype)) a = clamped(a, -1.5, 1.5);
-  const auto rank = static_cast<int>(a.type.shape.size());
-  remember(reduce(a, static_cast<int>(r.below(static_cast<uint64_t>(rank))), chosen));
+  const auto axis = static_cast<int>(r.below(a.type.shape.size()));
+  if (r.percent(25)) {
+    remember(scan(a, {{axis, chosen}, r.percent(40)}));
+  } else {
+    remember(reduce(a, axis, chosen));
+  }
+}
+
+void Writer::top_k_fragment() {
+  Known a = any();
+  if (!computes(a.type.dtype)) a = cast(a, f32);
+  if (a.type.shape.empty() || a.loose) return;  // which of two loose values is larger is open
+  const Known at = iota(i64, a.type.shape);
+  used(a);
+  used(at);
+  const auto k = 1 + static_cast<int64_t>(r.below(static_cast<uint64_t>(a.type.shape.back())));
+  Op op{Opcode::top_k, {}, {a.id, at.id}, {}, TopKAttr{k}, {}};
+  for (const Type& t : infer_top_k({a.type, at.type}, k, {})) {
+    Known out{p.new_value(t, {}), t, t.dtype == i64 ? 16 : a.magnitude, false, 0};
+    op.out.push_back(out.id);
+    remember(out);
+  }
+  regions_.back().ops.push_back(std::move(op));
+}
+
+void Writer::slice_fragment() {
+  const Known a = any();
+  Extents start, extents;
+  for (const int64_t n : a.type.shape) {
+    extents.push_back(1 + static_cast<int64_t>(r.below(static_cast<uint64_t>(n))));
+    start.push_back(static_cast<int64_t>(r.below(static_cast<uint64_t>(n - extents.back() + 1))));
+  }
+  remember(slice(a, start, extents));
 }
 
 /// (value, index) -> the larger or smaller, of equal ones the lower index; NaN wins over numbers.
@@ -200,10 +235,12 @@ void Writer::custom_reduce_fragment() {
   }
   used(a);
   used(b);
-  Op op{Opcode::reduce, {}, {a.id, b.id}, {}, ReduceAttr{axis, Combiner::custom}, {}};
+  const ReduceAttr how{axis, Combiner::custom};
+  Op op{Opcode::reduce, {}, {a.id, b.id}, {}, how, {}};
+  if (r.percent(25)) op = {Opcode::scan, {}, op.in, {}, ScanAttr{how, r.percent(40)}, {}};
   op.regions.push_back(std::move(combiner));
   for (const Known& k : {a, b}) {
-    const Type t = infer_reduce(k.type, axis, Combiner::custom, {});
+    const Type t = infer_fold(op, k.type);
     Known out{p.new_value(t, {}), t, k.magnitude + 4, is_float(t.dtype), 0};
     op.out.push_back(out.id);
     remember(out);

@@ -133,6 +133,27 @@ Known Writer::reduce(const Known& a, int axis, Combiner c) {
   return k;
 }
 
+Known Writer::philox(const Known& counter, const Known& seed, const Known& stream) {
+  Known k = emit(Opcode::philox, {counter, seed, stream},
+                 infer_philox(counter.type, seed.type, stream.type, {}));
+  k.magnitude = 32;
+  return k;
+}
+
+Known Writer::slice(const Known& a, const Extents& start, const Extents& extents) {
+  return emit(Opcode::slice, {a}, infer_slice(a.type, start, extents, {}), SliceAttr{start});
+}
+
+Known Writer::scan(const Known& a, const ScanAttr& how) {
+  const auto [axis, c] = how.fold;
+  Known k = emit(Opcode::scan, {a}, infer_scan(a.type, axis, c, {}), how);
+  const double n = std::log2(static_cast<double>(a.type.shape[static_cast<size_t>(axis)]));
+  if (c == Combiner::sum) k.magnitude = a.magnitude + n;
+  if (c == Combiner::prod) k.magnitude = a.magnitude * std::exp2(n);
+  if (c == Combiner::sum || c == Combiner::prod) k.loose = is_float(a.type.dtype);
+  return k;
+}
+
 Known Writer::dot(const Known& a, const Known& b, const Known& acc) {
   Known k = emit(Opcode::dot, {a, b, acc}, infer_dot(a.type, b.type, acc.type, {}), DotAttr{});
   k.magnitude = std::max(a.magnitude + b.magnitude + 4, acc.magnitude + 1);

@@ -58,6 +58,9 @@ class Writer {
   Known transpose(const Known& a, const std::vector<int>& perm);
   Known broadcast(const Known& a, const Extents& shape);
   Known reduce(const Known& a, int axis, Combiner c);
+  Known philox(const Known& counter, const Known& seed, const Known& stream);
+  Known slice(const Known& a, const Extents& start, const Extents& extents);
+  Known scan(const Known& a, const ScanAttr& how);
   Known dot(const Known& a, const Known& b, const Known& acc);
   Known load(int param, const View& v, const Extents& shape, double pad);
   void store(const View& v, const Known& a);
@@ -80,6 +83,8 @@ class Writer {
   void source();
   void dot_fragment();
   void reduce_fragment();
+  void slice_fragment();
+  void top_k_fragment();
   void custom_reduce_fragment();
   void loop_fragment(int depth);
   void if_fragment(int depth);

@@ -15,7 +15,8 @@ struct Moves {
 
 bool is_move(Opcode code) {
   return code == Opcode::neg || code == Opcode::abs || code == Opcode::reshape ||
-         code == Opcode::transpose || code == Opcode::broadcast || code == Opcode::keep ||
+         code == Opcode::transpose || code == Opcode::broadcast || code == Opcode::slice ||
+         code == Opcode::keep ||
          code == Opcode::cast;  // of a dtype to itself; others do not matter
 }
 
@@ -30,7 +31,7 @@ void moves_of(const Op& op, Moves& m) {
       m.add(op.in, r.args);
       m.add(r.yields, r.args);
     }
-    if (op.code == Opcode::reduce) {
+    if (is_fold(op.code)) {
       const std::vector<ValueId> right(r.args.begin() + static_cast<int64_t>(op.in.size()),
                                        r.args.end());
       m.add(op.in, r.args);

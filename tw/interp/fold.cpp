@@ -66,6 +66,24 @@ Scalar fold(InterpretMode mode, Combiner combiner, DType t, std::span<const Scal
   return Scalar::of_float(round_to(t, wide.f));
 }
 
+std::vector<Scalar> scan(InterpretMode mode, Combiner combiner, DType t,
+                         std::span<const Scalar> terms) {
+  std::vector<Scalar> r;
+  if (mode == InterpretMode::bounded) {
+    for (size_t n = 1; n <= terms.size(); ++n) r.push_back(fold(mode, combiner, t, terms.first(n)));
+    return r;
+  }
+  // Exact: as fold() does, in order and in the accumulator's type, which is rounded for each.
+  const Opcode code = opcode_of(combiner);
+  const bool rounds = is_float(t) && (code == Opcode::add || code == Opcode::mul);
+  Scalar acc = terms[0];
+  for (size_t n = 0; n < terms.size(); ++n) {
+    if (n > 0) acc = exact_binary(code, rounds ? compute_type(t) : t, acc, terms[n]);
+    r.push_back(rounds ? Scalar::of_float(round_to(t, acc.f)) : acc);
+  }
+  return r;
+}
+
 TileData dot(InterpretMode mode, const TileData& a, const TileData& b, const TileData& acc) {
   const DType t = acc.type.dtype;
   TileData r = make_tile(acc.type);

@@ -11,6 +11,10 @@ namespace tw {
 /// compute_type(t), in order in exact mode, and round to t once.
 Scalar fold(InterpretMode mode, Combiner combiner, DType t, std::span<const Scalar> terms);
 
+/// fold() of the first one, two, three ... terms.
+std::vector<Scalar> scan(InterpretMode mode, Combiner combiner, DType t,
+                         std::span<const Scalar> terms);
+
 /// acc + a @ b. Floats accumulate in acc's dtype; integers wrap.
 TileData dot(InterpretMode mode, const TileData& a, const TileData& b, const TileData& acc);
 

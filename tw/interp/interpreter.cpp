@@ -1,123 +1,13 @@
 #include "tw/interp/interpreter.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "tw/base/error.h"
 #include "tw/interp/bounded.h"
-#include "tw/interp/contraction.h"
 #include "tw/interp/fold.h"
-#include "tw/interp/launch.h"
-#include "tw/interp/memory.h"
+#include "tw/interp/impl/machine.h"
 
 namespace tw {
 
-namespace {
-
-using Elements = std::vector<Scalar>;
-
-/// One run of a program: memory, and the values and counters of the instance at hand.
-class Machine {
- public:
-  Machine(const Program& p, const Launch& launch, const InterpretOptions& options)
-      : p_(p),
-        launch_(launch),
-        options_(options),
-        bounded_(options.mode == InterpretMode::bounded),
-        contracts_(contracting_products(p)),
-        values_(p.values.size()),
-        pids_(launch.grid.size()),
-        counters_(static_cast<size_t>(p.loops)) {
-    for (size_t i = 0; i < p.params.size(); ++i)
-      memory_.emplace_back(launch.tensors[i], p.params[i].kind != ParamKind::in);
-  }
-
-  void run() {
-    const Extents grid = implicit_grid();
-    std::vector<int64_t> order(static_cast<size_t>(tw::count(grid)));
-    std::iota(order.begin(), order.end(), 0);
-    if (options_.order_seed) shuffle(order, *options_.order_seed);
-    for (int64_t instance : order) {
-      for (size_t k = grid.size(); k-- > 0; instance /= grid[k]) pids_[k] = instance % grid[k];
-      run_region(p_.body);
-    }
-  }
-
-  std::vector<Scalar> elements(size_t param) const { return memory_[param].elements(); }
-
- private:
-  /// Axes that a `par` of the body walks are run once here.
-  Extents implicit_grid() const {
-    Extents grid = launch_.grid;
-    walk(p_, [&](const Op& op) {
-      if (op.code == Opcode::par) grid[static_cast<size_t>(op.as<AxisAttr>().axis)] = 1;
-    });
-    return grid;
-  }
-
-  static void shuffle(std::vector<int64_t>& order, uint64_t seed) {
-    for (size_t i = order.size(); i > 1; --i)
-      std::swap(order[i - 1], order[philox(seed, 0, i).word[0] % i]);
-  }
-
-  void run_region(const Region& r) {
-    for (const Op& op : r.ops) execute(op);
-  }
-
-  const TileData& in(const Op& op, size_t k = 0) const { return values_[op.in[k]]; }
-  DType in_type(const Op& op, size_t k = 0) const { return p_.type(op.in[k]).dtype; }
-  const Type& out_type(const Op& op) const { return p_.type(op.out[0]); }
-  void define(const Op& op, TileData t) { values_[op.out[0]] = std::move(t); }
-
-  int64_t value_of(const Expr& e) const {
-    return evaluate(e, [&](Symbol s) {
-      const auto id = static_cast<size_t>(s.id);
-      if (s.kind == SymbolKind::dim) return launch_.dims[id];
-      return s.kind == SymbolKind::pid ? pids_[id] : counters_[id];
-    });
-  }
-
-  void assign(const std::vector<ValueId>& to, const std::vector<ValueId>& from) {
-    std::vector<TileData> tiles;
-    for (ValueId v : from) tiles.push_back(values_[v]);
-    for (size_t k = 0; k < to.size(); ++k) values_[to[k]] = std::move(tiles[k]);
-  }
-
-  void execute(const Op& op);
-  void full(const Op& op);
-  void iota(const Op& op);
-  void index(const Op& op);
-  void load(const Op& op);
-  void store(const Op& op);
-  void cast(const Op& op);
-  void bitcast(const Op& op);
-  void unary(const Op& op);
-  void binary(const Op& op);
-  void where(const Op& op);
-  void reshape(const Op& op);
-  void reduce(const Op& op);
-  void custom_reduce(const Op& op);
-  void for_loop(const Op& op);
-  void branch(const Op& op);
-  void par(const Op& op);
-
-  Extents coordinates(const View& v, const Extents& origin, const Extents& tile_index) const;
-  Extents origin_of(const View& v) const;
-  std::vector<Elements> tuples_of(const Op& op, const Extents& i) const;
-  Elements fold_tuples(const Region& r, const std::vector<Elements>& tuples);
-  Elements combine(const Region& r, const Elements& left, const Elements& right);
-
-  const Program& p_;
-  const Launch& launch_;
-  const InterpretOptions& options_;
-  bool bounded_;
-  bool in_combiner_ = false;
-  std::vector<bool> contracts_;
-  std::vector<TileData> values_;
-  std::vector<int64_t> pids_, counters_;
-  std::vector<ParamMemory> memory_;
-};
-
+// budget: table, one case an op
 void Machine::execute(const Op& op) {
   switch (op.code) {
     case Opcode::full:
@@ -134,6 +24,8 @@ void Machine::execute(const Op& op) {
       return cast(op);
     case Opcode::bitcast:
       return bitcast(op);
+    case Opcode::philox:
+      return random(op);
     case Opcode::neg:
     case Opcode::abs:
     case Opcode::not_:
@@ -177,8 +69,14 @@ void Machine::execute(const Op& op) {
       return define(op, broadcast_to(in(op), out_type(op).shape));
     case Opcode::keep:
       return define(op, in(op));
+    case Opcode::slice:
+      return slice(op);
     case Opcode::reduce:
       return reduce(op);
+    case Opcode::scan:
+      return scan(op);
+    case Opcode::top_k:
+      return top_k(op);
     case Opcode::dot:
       return define(op, dot(options_.mode, in(op, 0), in(op, 1), in(op, 2)));
     case Opcode::for_:
@@ -273,6 +171,16 @@ void Machine::bitcast(const Op& op) {
          }));
 }
 
+void Machine::random(const Op& op) {
+  const auto word = [](const Scalar& counter, const Scalar& seed, const Scalar& stream) {
+    if (counter.undecided || seed.undecided || stream.undecided) return Scalar::unknown();
+    return Scalar::of_int(philox(static_cast<uint64_t>(seed.i), static_cast<uint64_t>(stream.i),
+                                 static_cast<uint64_t>(counter.i))
+                              .word[0]);
+  };
+  define(op, map(out_type(op), in(op, 0), in(op, 1), in(op, 2), word));
+}
+
 void Machine::unary(const Op& op) {
   const DType t = in_type(op);
   define(op, map(out_type(op), in(op), [&](const Scalar& a) {
@@ -301,65 +209,16 @@ void Machine::reshape(const Op& op) {
   define(op, std::move(t));
 }
 
-void Machine::reduce(const Op& op) {
-  const ReduceAttr& a = op.as<ReduceAttr>();
-  if (a.combiner == Combiner::custom) return custom_reduce(op);
+void Machine::slice(const Op& op) {
+  const Extents& start = op.as<SliceAttr>().start;
   TileData t = make_tile(out_type(op));
   size_t at = 0;
   for_each_index(t.type.shape, [&](const Extents& i) {
-    t.data[at++] = fold(options_.mode, a.combiner, t.type.dtype, line(in(op), a.axis, i));
+    Extents source = start;
+    for (size_t k = 0; k < i.size(); ++k) source[k] += i[k];
+    t.data[at++] = in(op).data[static_cast<size_t>(position(in(op).type.shape, source))];
   });
   define(op, std::move(t));
-}
-
-void Machine::custom_reduce(const Op& op) {
-  std::vector<TileData> out;
-  for (ValueId v : op.out) out.push_back(make_tile(p_.type(v)));
-  size_t at = 0;
-  for_each_index(out_type(op).shape, [&](const Extents& i) {
-    std::vector<Elements> tuples = tuples_of(op, i);
-    Elements folded = fold_tuples(op.regions[0], tuples);
-    if (bounded_) {
-      std::reverse(tuples.begin(), tuples.end());
-      const Elements backward = fold_tuples(op.regions[0], tuples);
-      for (size_t k = 0; k < out.size(); ++k)
-        folded[k] = either_order(out[k].type.dtype, folded[k], backward[k]);
-    }
-    for (size_t k = 0; k < out.size(); ++k) out[k].data[at] = folded[k];
-    ++at;
-  });
-  for (size_t k = 0; k < out.size(); ++k) values_[op.out[k]] = std::move(out[k]);
-}
-
-/// The tuples that a reduction over several tiles folds for the place `i` of its results.
-std::vector<Elements> Machine::tuples_of(const Op& op, const Extents& i) const {
-  std::vector<Elements> tuples;
-  for (size_t k = 0; k < op.in.size(); ++k) {
-    const Elements l = line(in(op, k), op.as<ReduceAttr>().axis, i);
-    tuples.resize(l.size());
-    for (size_t n = 0; n < l.size(); ++n) tuples[n].push_back(l[n]);
-  }
-  return tuples;
-}
-
-Elements Machine::fold_tuples(const Region& r, const std::vector<Elements>& tuples) {
-  in_combiner_ = true;
-  Elements folded = tuples[0];
-  for (size_t n = 1; n < tuples.size(); ++n) folded = combine(r, folded, tuples[n]);
-  in_combiner_ = false;
-  return folded;
-}
-
-Elements Machine::combine(const Region& r, const Elements& left, const Elements& right) {
-  for (size_t k = 0; k < left.size(); ++k) {
-    const ValueId a = r.args[k], b = r.args[left.size() + k];
-    values_[a] = {p_.type(a), {left[k]}};
-    values_[b] = {p_.type(b), {right[k]}};
-  }
-  run_region(r);
-  Elements result;
-  for (ValueId v : r.yields) result.push_back(values_[v].data[0]);
-  return result;
 }
 
 void Machine::for_loop(const Op& op) {
@@ -391,8 +250,6 @@ void Machine::par(const Op& op) {
   const auto axis = static_cast<size_t>(op.as<AxisAttr>().axis);
   for (pids_[axis] = 0; pids_[axis] < launch_.grid[axis]; ++pids_[axis]) run_region(op.regions[0]);
 }
-
-}  // namespace
 
 int64_t Interpretation::count() const {
   int64_t n = 0;

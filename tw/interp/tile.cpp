@@ -79,4 +79,11 @@ std::vector<Scalar> line(const TileData& a, int axis, Extents index) {
   return r;
 }
 
+void set_line(TileData& a, int axis, Extents index, const std::vector<Scalar>& elements) {
+  const size_t k = static_cast<size_t>(axis);
+  for (index[k] = 0; index[k] < a.type.shape[k]; ++index[k])
+    a.data[static_cast<size_t>(position(a.type.shape, index))] =
+        elements[static_cast<size_t>(index[k])];
+}
+
 }  // namespace tw

@@ -35,4 +35,7 @@ TileData broadcast_to(const TileData& a, const Extents& shape);
 /// The elements of `a` along `axis` through the place that `index` names in the other axes.
 std::vector<Scalar> line(const TileData& a, int axis, Extents index);
 
+/// Writes them back.
+void set_line(TileData& a, int axis, Extents index, const std::vector<Scalar>& elements);
+
 }  // namespace tw

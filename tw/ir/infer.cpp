@@ -56,11 +56,15 @@ Needs needs(Opcode code) {
     case Opcode::store:
     case Opcode::cast:
     case Opcode::bitcast:
+    case Opcode::philox:
     case Opcode::where:
     case Opcode::reshape:
     case Opcode::transpose:
     case Opcode::broadcast:
+    case Opcode::slice:
     case Opcode::reduce:
+    case Opcode::scan:
+    case Opcode::top_k:
     case Opcode::dot:
     case Opcode::for_:
     case Opcode::if_:
@@ -150,7 +154,10 @@ bool is_elementwise(Opcode code) {
     case Opcode::reshape:
     case Opcode::transpose:
     case Opcode::broadcast:
+    case Opcode::slice:
     case Opcode::reduce:
+    case Opcode::scan:
+    case Opcode::top_k:
     case Opcode::dot:
     case Opcode::for_:
     case Opcode::if_:
@@ -162,6 +169,7 @@ bool is_elementwise(Opcode code) {
     case Opcode::index:
     case Opcode::cast:
     case Opcode::bitcast:
+    case Opcode::philox:
     case Opcode::neg:
     case Opcode::abs:
     case Opcode::not_:
@@ -286,6 +294,17 @@ Type infer_bitcast(const Type& a, DType to, SourceLoc at) {
   return {to, a.shape};
 }
 
+Type infer_philox(const Type& counter, const Type& seed, const Type& stream, SourceLoc at) {
+  for (const Type& t : {counter, seed, stream})
+    if (t.dtype != i64)
+      throw UserError(at, fmt::format("'philox' of {}: counter and key are i64", to_string(t)),
+                      "cast it");
+  const Extents key = broadcast_extents(seed.shape, stream.shape, "philox", at);
+  const Type r{u32, broadcast_extents(counter.shape, key, "philox", at)};
+  check_type(r, at);
+  return r;
+}
+
 Type infer_reshape(const Type& a, const Extents& shape, SourceLoc at) {
   const Type r{a.dtype, shape};
   check_type(r, at);
@@ -319,13 +338,70 @@ Type infer_broadcast(const Type& a, const Extents& shape, SourceLoc at) {
   return r;
 }
 
-Type infer_reduce(const Type& a, int axis, Combiner combiner, SourceLoc at) {
-  const std::string what = fmt::format("reduce {}", name(combiner));
+Type infer_slice(const Type& a, const Extents& start, const Extents& shape, SourceLoc at) {
+  const Type r{a.dtype, shape};
+  check_type(r, at);
+  bool inside = start.size() == a.shape.size() && shape.size() == a.shape.size();
+  for (size_t k = 0; inside && k < shape.size(); ++k)
+    inside = start[k] >= 0 && start[k] <= a.shape[k] - shape[k];
+  if (!inside)
+    throw UserError(at, fmt::format("slice of {} at {} in {}: it must lie inside, in as many axes",
+                                    to_string(shape), to_string(start), to_string(a)));
+  return r;
+}
+
+static void check_fold(const char* verb, const Type& a, int axis, Combiner combiner, SourceLoc at) {
+  const std::string what = fmt::format("{} {}", verb, name(combiner));
   check_axis(axis, a, what.c_str(), at);
   check_needs(needs(combiner), what.c_str(), a, at);
+}
+
+Type infer_reduce(const Type& a, int axis, Combiner combiner, SourceLoc at) {
+  check_fold("reduce", a, axis, combiner, at);
   Type r = a;
   r.shape[static_cast<size_t>(axis)] = 1;
   return r;
+}
+
+Type infer_scan(const Type& a, int axis, Combiner combiner, SourceLoc at) {
+  check_fold("scan", a, axis, combiner, at);
+  return a;
+}
+
+std::vector<Type> infer_top_k(const std::vector<Type>& in, int64_t k, SourceLoc at) {
+  if (in.size() != 2 && in.size() != 4)
+    throw UserError(at, fmt::format("'top_k' of {} tiles, not values and indices of one or two "
+                                    "parts",
+                                    in.size()));
+  int64_t count = 0;
+  for (size_t n = 0; n < in.size(); n += 2) {
+    const Type &values = in[n], &indices = in[n + 1];
+    check_needs(Needs::number, "top_k", values, at);
+    if (indices.dtype != i64 || values.shape != indices.shape || values.shape.empty())
+      throw UserError(at,
+                      fmt::format("'top_k' of values {} and indices {}: indices are i64, of the "
+                                  "values' extents, at least one axis",
+                                  to_string(values), to_string(indices)));
+    Extents rows = values.shape, first = in[0].shape;
+    count += rows.back();
+    rows.pop_back();
+    first.pop_back();
+    if (rows != first || values.dtype != in[0].dtype)
+      throw UserError(at, fmt::format("'top_k' of parts {} and {}, which differ in more than the "
+                                      "last axis",
+                                      to_string(in[0]), to_string(values)));
+  }
+  if (k < 1 || k > count)
+    throw UserError(at, fmt::format("'top_k' of {} among {} elements", k, count));
+  Extents shape = in[0].shape;
+  shape.back() = k;
+  return {{in[0].dtype, shape}, {i64, shape}};
+}
+
+Type infer_fold(const Op& op, const Type& a) {
+  const ReduceAttr& how = fold_of(op);
+  return op.code == Opcode::scan ? infer_scan(a, how.axis, how.combiner, op.at)
+                                 : infer_reduce(a, how.axis, how.combiner, op.at);
 }
 
 Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at) {

@@ -18,9 +18,16 @@ Type infer_binary(Opcode code, const Type& a, const Type& b, SourceLoc at);
 Type infer_where(const Type& mask, const Type& a, const Type& b, SourceLoc at);
 Type infer_cast(const Type& a, DType to, SourceLoc at);
 Type infer_bitcast(const Type& a, DType to, SourceLoc at);
+/// Values and indices of one part or two, in turns; gives those of the k first.
+std::vector<Type> infer_top_k(const std::vector<Type>& in, int64_t k, SourceLoc at);
+Type infer_philox(const Type& counter, const Type& seed, const Type& stream, SourceLoc at);
 Type infer_reshape(const Type& a, const Extents& shape, SourceLoc at);
 Type infer_transpose(const Type& a, const std::vector<int>& perm, SourceLoc at);
 Type infer_broadcast(const Type& a, const Extents& shape, SourceLoc at);
+Type infer_slice(const Type& a, const Extents& start, const Extents& shape, SourceLoc at);
+Type infer_scan(const Type& a, int axis, Combiner combiner, SourceLoc at);
+/// The type of a result of a reduce or scan for the operand `a`.
+Type infer_fold(const Op& op, const Type& a);
 Type infer_reduce(const Type& a, int axis, Combiner combiner, SourceLoc at);
 Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at);
 

@@ -87,8 +87,8 @@ void check_contract(const Program& p, const Op& op) {
   infer_dot(p.type(a.yields[0]), p.type(b.yields[0]), p.type(sum.args[0]), op.at);
 }
 
-void check_reduce(const Program& p, const Op& op) {
-  const auto& a = op.as<ReduceAttr>();
+void check_fold(const Program& p, const Op& op) {
+  const ReduceAttr& a = fold_of(op);
   if (op.in.empty() || op.in.size() != op.out.size())
     fail(op, fmt::format("{} operands and {} results", op.in.size(), op.out.size()));
   if (a.combiner != Combiner::custom && op.in.size() != 1)
@@ -97,7 +97,7 @@ void check_reduce(const Program& p, const Op& op) {
   for (size_t k = 0; k < op.in.size(); ++k) {
     const Type& t = p.type(op.in[k]);
     if (t.shape != p.type(op.in[0]).shape) fail(op, "tiles of different shapes");
-    if (!(p.type(op.out[k]) == infer_reduce(t, a.axis, a.combiner, op.at)))
+    if (!(p.type(op.out[k]) == infer_fold(op, t)))
       fail(op, fmt::format("result {} has type {}", k, to_string(p.type(op.out[k]))));
     elements.push_back({t.dtype, {}});
   }
@@ -111,6 +111,11 @@ void check_reduce(const Program& p, const Op& op) {
     if (!is_elementwise(inner.code) || !p.type(inner.out[0]).shape.empty())
       fail(op, fmt::format("'{}' cannot stand in a combiner, which works on single elements",
                            info(inner.code).name));
+}
+
+void check_top_k(const Program& p, const Op& op) {
+  if (infer_top_k(types(p, op.in), op.as<TopKAttr>().k, op.at) != types(p, op.out))
+    fail(op, "results of another type than the k first of its operands");
 }
 
 void check_cast(const Program& p, const Op& op) {
@@ -145,6 +150,8 @@ Type expected(const Program& p, const Op& op) {
     case Opcode::load:
     case Opcode::store:
     case Opcode::reduce:
+    case Opcode::scan:
+    case Opcode::top_k:
     case Opcode::for_:
     case Opcode::if_:
     case Opcode::par:
@@ -156,10 +163,14 @@ Type expected(const Program& p, const Op& op) {
       return infer_cast(in(0), out.dtype, op.at);
     case Opcode::bitcast:
       return infer_bitcast(in(0), out.dtype, op.at);
+    case Opcode::philox:
+      return infer_philox(in(0), in(1), in(2), op.at);
     case Opcode::reshape:
       return infer_reshape(in(0), out.shape, op.at);
     case Opcode::transpose:
       return infer_transpose(in(0), op.as<PermAttr>().perm, op.at);
+    case Opcode::slice:
+      return infer_slice(in(0), op.as<SliceAttr>().start, out.shape, op.at);
     case Opcode::broadcast:
       return infer_broadcast(in(0), out.shape, op.at);
     case Opcode::where:
@@ -210,7 +221,8 @@ void check_op(const Program& p, const Facts& facts, const Op& op) {
   if (op.code == Opcode::if_) return check_if(p, op);
   if (op.code == Opcode::par) return check_par(p, op);
   if (op.code == Opcode::contract) return check_contract(p, op);
-  if (op.code == Opcode::reduce) return check_reduce(p, op);
+  if (is_fold(op.code)) return check_fold(p, op);
+  if (op.code == Opcode::top_k) return check_top_k(p, op);
   if (op.code == Opcode::store) return check_view(p, op, p.type(op.in[0]));
   const Type& out = p.type(op.out[0]);
   if (op.code == Opcode::load) check_view(p, op, out);

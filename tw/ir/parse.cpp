@@ -31,7 +31,7 @@ E one_of(Cursor& c, const E (&all)[N], const char* what) {
 }
 
 bool has_regions(const Op& o) {
-  if (o.code == Opcode::reduce) return o.as<ReduceAttr>().combiner == Combiner::custom;
+  if (is_fold(o.code)) return fold_of(o).combiner == Combiner::custom;
   return info(o.code).effect == Effect::control;
 }
 
@@ -257,7 +257,7 @@ class Parser {
 
   void regions(Op& o, Cursor& c, const Head& head, int depth) {
     std::vector<std::string> labels = head.args;
-    if (o.code == Opcode::reduce) {
+    if (is_fold(o.code)) {
       c.expect("(");
       do {
         labels.push_back(c.label());
@@ -270,7 +270,7 @@ class Parser {
     Region& first = o.regions.emplace_back();
     for (size_t k = 0; k < labels.size(); ++k) {
       Type t = p_.type(o.in[k % o.in.size()]);
-      if (o.code == Opcode::reduce) t.shape.clear();
+      if (is_fold(o.code)) t.shape.clear();
       first.args.push_back(define(labels[k], t, o.at, at_head));
     }
     const int loop = o.code == Opcode::for_ ? o.as<LoopAttr>().loop : -1;
@@ -302,78 +302,38 @@ class Parser {
     region(r, depth + 1, labels);
   }
 
+  // What follows the name of an op; just operands where the table has no entry.
   void attribute(Op& o, Cursor& c, Head& head) {
-    switch (o.code) {
-      case Opcode::full:
-        head.constant = c;
-        c.token();
-        return;
-      case Opcode::iota:
-      case Opcode::par:
-        o.attr = AxisAttr{c.axis()};
-        return;
-      case Opcode::index:
-        o.attr = IndexAttr{expr(c, {":"})};
-        return;
-      case Opcode::load:
-        return load(o, c);
-      case Opcode::store:
-        return store(o, c);
-      case Opcode::cast:
-        return cast(o, c);
-      case Opcode::transpose:
-        return transpose(o, c);
-      case Opcode::reduce:
-        return reduce(o, c);
-      case Opcode::dot:
-        o.attr = DotAttr{one_of(c, kPrecisions, "a precision")};
-        o.in = uses(c);
-        return;
-      case Opcode::for_:
-        return for_loop(o, c, head);
-      case Opcode::if_:
-        return branch(o, c);
-      case Opcode::contract:
-        return contract(o, c, head);
-      case Opcode::bitcast:
-      case Opcode::neg:
-      case Opcode::abs:
-      case Opcode::not_:
-      case Opcode::sqrt:
-      case Opcode::rsqrt:
-      case Opcode::exp:
-      case Opcode::exp2:
-      case Opcode::log:
-      case Opcode::tanh:
-      case Opcode::erf:
-      case Opcode::floor:
-      case Opcode::ceil:
-      case Opcode::round:
-      case Opcode::add:
-      case Opcode::sub:
-      case Opcode::mul:
-      case Opcode::div:
-      case Opcode::rem:
-      case Opcode::min:
-      case Opcode::max:
-      case Opcode::min_num:
-      case Opcode::max_num:
-      case Opcode::and_:
-      case Opcode::or_:
-      case Opcode::xor_:
-      case Opcode::shl:
-      case Opcode::shr:
-      case Opcode::eq:
-      case Opcode::ne:
-      case Opcode::lt:
-      case Opcode::le:
-      case Opcode::where:
-      case Opcode::reshape:
-      case Opcode::broadcast:
-      case Opcode::keep:
-        o.in = uses(c);
-        return;
-    }
+    using Read = void (Parser::*)(Op&, Cursor&, Head&);
+    static const std::map<Opcode, Read> kReads = {
+        {Opcode::full, &Parser::constant}, {Opcode::iota, &Parser::axis},
+        {Opcode::par, &Parser::axis},      {Opcode::index, &Parser::index},
+        {Opcode::load, &Parser::load},     {Opcode::store, &Parser::store},
+        {Opcode::cast, &Parser::cast},     {Opcode::transpose, &Parser::transpose},
+        {Opcode::slice, &Parser::slice},   {Opcode::reduce, &Parser::fold},
+        {Opcode::scan, &Parser::fold},     {Opcode::top_k, &Parser::top_k},
+        {Opcode::dot, &Parser::dot},       {Opcode::for_, &Parser::for_loop},
+        {Opcode::if_, &Parser::branch},    {Opcode::contract, &Parser::contract}};
+    if (const auto it = kReads.find(o.code); it != kReads.end())
+      (this->*it->second)(o, c, head);
+    else
+      o.in = uses(c);
+  }
+
+  void constant(Op&, Cursor& c, Head& head) {
+    head.constant = c;
+    c.token();
+  }
+  void axis(Op& o, Cursor& c, Head&) { o.attr = AxisAttr{c.axis()}; }
+  void index(Op& o, Cursor& c, Head&) { o.attr = IndexAttr{expr(c, {":"})}; }
+  void dot(Op& o, Cursor& c, Head&) {
+    o.attr = DotAttr{one_of(c, kPrecisions, "a precision")};
+    o.in = uses(c);
+  }
+  void top_k(Op& o, Cursor& c, Head&) {
+    o.attr = TopKAttr{c.integer("how many")};
+    if (!c.take_word("of")) c.wanted("'of <values>, <indices>'");
+    o.in = uses(c);
   }
 
   void contract(Op& o, Cursor& c, Head& head) {
@@ -393,20 +353,20 @@ class Parser {
     check_type(*head.sum_type, c.at());
   }
 
-  void load(Op& o, Cursor& c) {
+  void load(Op& o, Cursor& c, Head&) {
     ViewAttr a{view(c), {}};
     const DType t = p_.params[static_cast<size_t>(a.view.param)].dtype;
     a.pad = c.take_word("pad") ? c.number(t) : Number{!is_float(t), 0, 0};
     o.attr = a;
   }
 
-  void store(Op& o, Cursor& c) {
+  void store(Op& o, Cursor& c, Head&) {
     o.in = {use(c)};
     if (!c.take_word("to")) c.wanted("'to <view>'");
     o.attr = ViewAttr{view(c), {}};
   }
 
-  void cast(Op& o, Cursor& c) {
+  void cast(Op& o, Cursor& c, Head&) {
     o.in = {use(c)};
     CastAttr a;
     if (!c.next_is(":") && !c.next_is("saturate"))
@@ -416,29 +376,42 @@ class Parser {
     o.attr = a;
   }
 
-  void transpose(Op& o, Cursor& c) {
-    o.in = {use(c)};
-    if (!c.take_word("perm")) c.wanted("'perm (...)'");
+  // "(1, 0)" after a word.
+  static std::vector<int64_t> integers(Cursor& c, const char* word, const char* what) {
+    if (!c.take_word(word)) c.wanted(fmt::format("'{} (...)'", word));
     c.expect("(");
-    PermAttr a;
-    if (c.take(")")) {
-      o.attr = a;
-      return;
-    }
+    std::vector<int64_t> list;
+    if (c.take(")")) return list;
     do {
-      const int64_t axis = c.integer("an axis");
-      a.perm.push_back(axis < 0 || axis > 100 ? -1 : static_cast<int>(axis));
+      list.push_back(c.integer(what));
     } while (c.take(","));
     c.expect(")");
+    return list;
+  }
+
+  void transpose(Op& o, Cursor& c, Head&) {
+    o.in = {use(c)};
+    PermAttr a;
+    for (const int64_t axis : integers(c, "perm", "an axis"))
+      a.perm.push_back(axis < 0 || axis > 100 ? -1 : static_cast<int>(axis));
     o.attr = a;
   }
 
-  void reduce(Op& o, Cursor& c) {
+  void slice(Op& o, Cursor& c, Head&) {
+    o.in = {use(c)};
+    o.attr = SliceAttr{integers(c, "at", "where the block starts")};
+  }
+
+  void fold(Op& o, Cursor& c, Head&) {
+    const bool backward = o.code == Opcode::scan && c.take_word("reverse");
     ReduceAttr a;
     a.combiner = one_of(c, kCombiners, "a combiner");
     o.in = uses(c);
     a.axis = c.axis();
-    o.attr = a;
+    if (o.code == Opcode::scan)
+      o.attr = ScanAttr{a, backward};
+    else
+      o.attr = a;
   }
 
   void for_loop(Op& o, Cursor& c, Head& head) {
@@ -467,7 +440,7 @@ class Parser {
     c.expect(")");
   }
 
-  void branch(Op& o, Cursor& c) {
+  void branch(Op& o, Cursor& c, Head&) {
     CondAttr a;
     a.a = expr(c, {"<", "=", "!"});
     bool found = false;

@@ -40,8 +40,7 @@ class Printer {
     if (!o.out.empty()) s += values(o.out) + " = ";
     s += head(o);
     if (!o.out.empty()) s += " : " + types(o.out);
-    if (o.code == Opcode::reduce && !o.regions.empty())
-      s += fmt::format(" ({})", values(o.regions[0].args));
+    if (is_fold(o.code) && !o.regions.empty()) s += fmt::format(" ({})", values(o.regions[0].args));
     if (!o.regions.empty()) s += " {";
     if (o_.lines && o.at.known()) s += fmt::format("  // {}:{}", o.at.file, o.at.line);
     s += "\n";
@@ -172,6 +171,13 @@ class Printer {
                        expr(a.rows), expr(a.cols), expr(a.depth), values(sum), types(sum));
   }
 
+  std::string fold(const Op& o) const {
+    const bool backward = o.code == Opcode::scan && o.as<ScanAttr>().reverse;
+    const ReduceAttr& a = fold_of(o);
+    return fmt::format("{} {}{} {} axis {}", info(o.code).name, backward ? "reverse " : "",
+                       name(a.combiner), values(o.in), a.axis);
+  }
+
   std::string head(const Op& o) const {
     const std::string word = info(o.code).name;
     switch (o.code) {
@@ -190,9 +196,14 @@ class Printer {
       case Opcode::transpose:
         return fmt::format("transpose {} perm ({})", values(o.in),
                            fmt::join(o.as<PermAttr>().perm, ", "));
+      case Opcode::slice:
+        return fmt::format("slice {} at ({})", values(o.in),
+                           fmt::join(o.as<SliceAttr>().start, ", "));
       case Opcode::reduce:
-        return fmt::format("reduce {} {} axis {}", name(o.as<ReduceAttr>().combiner), values(o.in),
-                           o.as<ReduceAttr>().axis);
+      case Opcode::scan:
+        return fold(o);
+      case Opcode::top_k:
+        return fmt::format("top_k {} of {}", o.as<TopKAttr>().k, values(o.in));
       case Opcode::dot:
         return fmt::format("dot {} {}", name(o.as<DotAttr>().precision), values(o.in));
       case Opcode::for_:
@@ -206,6 +217,7 @@ class Printer {
       case Opcode::par:
         return fmt::format("par axis {}", o.as<AxisAttr>().axis);
       case Opcode::bitcast:
+      case Opcode::philox:
       case Opcode::neg:
       case Opcode::abs:
       case Opcode::not_:

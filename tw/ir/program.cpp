@@ -142,10 +142,16 @@ std::string symbol_name(const Program& p, Symbol s) {
 }
 
 bool is_costly(Opcode code) {
-  static constexpr Opcode kCostly[] = {Opcode::exp,  Opcode::exp2, Opcode::log,
-                                       Opcode::tanh, Opcode::erf,  Opcode::div,
-                                       Opcode::rem,  Opcode::sqrt, Opcode::rsqrt};
+  static constexpr Opcode kCostly[] = {Opcode::exp,   Opcode::exp2,  Opcode::log, Opcode::tanh,
+                                       Opcode::erf,   Opcode::div,   Opcode::rem, Opcode::sqrt,
+                                       Opcode::rsqrt, Opcode::philox};
   return std::ranges::find(kCostly, code) != std::end(kCostly);
+}
+
+bool is_fold(Opcode code) { return code == Opcode::reduce || code == Opcode::scan; }
+
+const ReduceAttr& fold_of(const Op& op) {
+  return op.code == Opcode::scan ? op.as<ScanAttr>().fold : op.as<ReduceAttr>();
 }
 
 Facts facts_of(const Program& p, std::span<const Interval> dims) {

@@ -87,6 +87,24 @@ struct ReduceAttr {
   Combiner combiner = Combiner::sum;
   bool operator==(const ReduceAttr&) const = default;
 };
+/// A running fold, inclusive; `reverse`: of each element with all after it. Along the axis the
+/// order of the elements is kept, and which neighbours are combined first is not defined.
+struct ScanAttr {
+  ReduceAttr fold;
+  bool reverse = false;
+  bool operator==(const ScanAttr&) const = default;
+};
+/// Pairs come in order: larger values first, NaN counts as largest, of equal values the lower
+/// index.
+struct TopKAttr {
+  int64_t k = 1;
+  bool operator==(const TopKAttr&) const = default;
+};
+/// Where a block starts in each axis.
+struct SliceAttr {
+  Extents start;
+  bool operator==(const SliceAttr&) const = default;
+};
 struct DotAttr {
   Precision precision = Precision::ieee;
   bool operator==(const DotAttr&) const = default;
@@ -109,8 +127,9 @@ struct CondAttr {
   Expr a, b;
   bool operator==(const CondAttr&) const = default;
 };
-using Attr = std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, CastAttr, PermAttr,
-                          ReduceAttr, DotAttr, LoopAttr, CondAttr, ContractAttr>;
+using Attr =
+    std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, CastAttr, PermAttr, ReduceAttr,
+                 ScanAttr, TopKAttr, SliceAttr, DotAttr, LoopAttr, CondAttr, ContractAttr>;
 
 /// Index into Program::values.
 using ValueId = uint32_t;
@@ -118,8 +137,9 @@ struct Op;
 
 /// A list of ops with arguments, whose values the owning op defines, and the values it hands back.
 ///   for_    args = carried values; yields = their next values; op.in = first values, op.out = last
-///   ones if_     two regions without args; yields = op.out reduce  custom combiner (see
-///   ReduceAttr)
+///           ones
+///   if_     two regions without args; yields = op.out
+///   reduce, scan   custom combiner (see ReduceAttr)
 ///   contract  A and B: no args, yield a tile [rows, k] and [k, cols]; the third: args = the sum
 struct Region {
   std::vector<ValueId> args;
@@ -206,8 +226,13 @@ struct Program {
 Effect effect(const Program& p, const Op& op);
 
 /// Whether an element takes ten instructions or more: exp, exp2, log, tanh, erf, div, rem, sqrt,
-/// rsqrt.
+/// rsqrt, philox.
 bool is_costly(Opcode code);
+
+/// Whether the op folds an axis: reduce or scan. Its region, if it has one, is a combiner.
+bool is_fold(Opcode code);
+/// How such an op folds.
+const ReduceAttr& fold_of(const Op& op);
 
 /// Visits ops depth first, an op before those of its regions.
 void walk(const Program& p, const std::function<void(const Op&)>& visit);

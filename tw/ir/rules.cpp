@@ -96,7 +96,7 @@ size_t regions_of(const Op& op) {
   if (op.code == Opcode::for_ || op.code == Opcode::par) return 1;
   if (op.code == Opcode::if_) return 2;
   if (op.code == Opcode::contract) return 3;
-  return op.code == Opcode::reduce && op.as<ReduceAttr>().combiner == Combiner::custom ? 1 : 0;
+  return is_fold(op.code) && fold_of(op).combiner == Combiner::custom ? 1 : 0;
 }
 
 void check_shape_of(const Program& p, const Op& op) {
@@ -137,7 +137,7 @@ class Definitions {
     for (const Op& op : r.ops) {
       for (ValueId v : op.in) use(v, op.at);
       for (const Region& inner : op.regions) {
-        if (op.code == Opcode::reduce)
+        if (is_fold(op.code))
           closed_region(inner, op.at);
         else
           region(inner, op.at);

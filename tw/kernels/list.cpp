@@ -4,14 +4,18 @@
 #include "tw/kernels/elementwise/elementwise.h"
 #include "tw/kernels/entry.h"
 #include "tw/kernels/gemm/gemm.h"
+#include "tw/kernels/random/dropout.h"
 #include "tw/kernels/rows/rows.h"
+#include "tw/kernels/scan/scan.h"
+#include "tw/kernels/select/select.h"
 
 namespace tw::kernels {
 
 const std::vector<KernelEntry>& kernel_list() {
   static const std::vector<KernelEntry> all = [] {
     std::vector<KernelEntry> list;
-    for (auto family : {attention_entries, elementwise_entries, gemm_entries, row_entries})
+    for (auto family : {attention_entries, elementwise_entries, gemm_entries, random_entries,
+                        row_entries, scan_entries, select_entries})
       for (KernelEntry& k : family()) list.push_back(std::move(k));
     std::ranges::sort(list, {}, [](const KernelEntry& k) { return std::string(k.name); });
     return list;

@@ -80,6 +80,20 @@ Tile bitcast(const Tile& x, DType to, SourceLoc at) {
                 [&](const Type& a) { return infer_bitcast(a, to, at); });
 }
 
+Tile philox(const Tile& counter, const Arg& seed, const Arg& stream, SourceLoc at) {
+  TraceState& t = *counter.trace();
+  const ValueId c = counter.read(at);
+  const Type like{i64, t.type(c).shape};
+  const ValueId s = operand(t, seed, like), n = operand(t, stream, like);
+  const Type r = t.checked([&] { return infer_philox(t.type(c), t.type(s), t.type(n), at); });
+  return Tile(counter.trace(), t.emit(Opcode::philox, {c, s, n}, NoneAttr{}, r, at));
+}
+
+Tile uniform(const Tile& counter, const Arg& seed, const Arg& stream, SourceLoc at) {
+  const AtLine line(*counter.trace(), at);
+  return cast(philox(counter, seed, stream, at) >> 8, f32) * 0x1p-24;
+}
+
 Tile reshape(const Tile& x, const Extents& shape, SourceLoc at) {
   return shaped(Opcode::reshape, x, NoneAttr{}, at,
                 [&](const Type& a) { return infer_reshape(a, shape, at); });
@@ -107,6 +121,11 @@ Tile transpose(const Tile& x, SourceLoc at) {
 Tile transpose(const Tile& x, const std::vector<int>& perm, SourceLoc at) {
   return shaped(Opcode::transpose, x, PermAttr{perm}, at,
                 [&](const Type& a) { return infer_transpose(a, perm, at); });
+}
+
+Tile slice(const Tile& x, const Extents& start, const Extents& extents, SourceLoc at) {
+  return shaped(Opcode::slice, x, SliceAttr{start}, at,
+                [&](const Type& a) { return infer_slice(a, start, extents, at); });
 }
 
 Tile broadcast(const Tile& x, const Extents& shape, SourceLoc at) {
@@ -207,16 +226,16 @@ Tile col_min(const Tile& x, SourceLoc at) {
   return rows_or_columns("col_min", x, 0, Combiner::min, at);
 }
 
-std::vector<Tile> reduce_tiles(const std::vector<Tile>& xs, int axis, const CombinerFunction& f,
-                               SourceLoc at) {
+static std::vector<Tile> fold_tiles(Opcode code, const Attr& attr, const std::vector<Tile>& xs,
+                                    const CombinerFunction& f, SourceLoc at) {
   const std::shared_ptr<TraceState> trace = xs.at(0).trace();
   TraceState& t = *trace;
   std::vector<ValueId> in;
   for (const Tile& x : xs) in.push_back(same_trace(t, x, at));
   for (ValueId v : in)
     if (t.type(v).shape != t.type(in[0]).shape)
-      t.fail(at, fmt::format("reduce of {} and {}: shapes differ", to_string(t.type(in[0])),
-                             to_string(t.type(v))));
+      t.fail(at, fmt::format("{} of {} and {}: shapes differ", info(code).name,
+                             to_string(t.type(in[0])), to_string(t.type(v))));
   const auto tiles = [&](auto begin, auto end) {
     std::vector<Tile> r;
     for (auto v = begin; v != end; ++v) r.emplace_back(trace, *v);
@@ -229,8 +248,27 @@ std::vector<Tile> reduce_tiles(const std::vector<Tile>& xs, int axis, const Comb
       yields.push_back(same_trace(t, y, at));
     return yields;
   };
-  const std::vector<ValueId> out = t.reduce(in, axis, at, body);
+  const std::vector<ValueId> out = t.fold(code, in, attr, at, body);
   return tiles(out.begin(), out.end());
+}
+
+std::vector<Tile> reduce_tiles(const std::vector<Tile>& xs, int axis, const CombinerFunction& f,
+                               SourceLoc at) {
+  return fold_tiles(Opcode::reduce, ReduceAttr{axis, Combiner::custom}, xs, f, at);
+}
+
+// ---- scans
+
+Tile scan(const Tile& x, int axis, Combiner c, const ScanOptions& o, SourceLoc at) {
+  if (c == Combiner::custom)
+    x.trace()->fail(at, "scan with Combiner::custom", "give the function: scan({x}, axis, f)");
+  return shaped(Opcode::scan, x, ScanAttr{{axis, c}, o.reverse}, at,
+                [&](const Type& a) { return infer_scan(a, axis, c, at); });
+}
+
+std::vector<Tile> scan_tiles(const std::vector<Tile>& xs, int axis, const CombinerFunction& f,
+                             const ScanOptions& o, SourceLoc at) {
+  return fold_tiles(Opcode::scan, ScanAttr{{axis, Combiner::custom}, o.reverse}, xs, f, at);
 }
 
 static Tiles<2> best_pair(const Tiles<2>& a, const Tiles<2>& b, bool larger, SourceLoc at) {
@@ -257,6 +295,36 @@ static Tile arg_best(const Tile& x, int axis, bool larger, SourceLoc at) {
   t.checked([&] { infer_reduce(type, axis, Combiner::max, at); });
   const Tile index(x.trace(), t.emit(Opcode::iota, {}, AxisAttr{axis}, {i64, type.shape}, at));
   return reduce({x, index}, axis, larger ? argmax_pair : argmin_pair, at)[1];
+}
+
+static Tiles<2> first_of(const std::vector<Tile>& parts, int64_t k, SourceLoc at) {
+  const std::shared_ptr<TraceState> trace = parts[0].trace();
+  TraceState& t = *trace;
+  Op op{Opcode::top_k, at, {}, {}, TopKAttr{k}, {}};
+  std::vector<Type> types;
+  for (const Tile& x : parts) {
+    op.in.push_back(same_trace(t, x, at));
+    types.push_back(t.type(op.in.back()));
+  }
+  for (const Type& r : t.checked([&] { return infer_top_k(types, k, at); }))
+    op.out.push_back(t.program.new_value(r, at));
+  const std::vector<ValueId> out = op.out;
+  t.append(std::move(op));
+  return {Tile(trace, out[0]), Tile(trace, out[1])};
+}
+
+Tiles<2> top_k(const Tile& x, int64_t k, SourceLoc at) {
+  TraceState& t = *x.trace();
+  const AtLine line(t, at);
+  const Type type = x.type(at);
+  const int axis = std::max(static_cast<int>(type.shape.size()) - 1, 0);
+  t.checked([&] { infer_top_k({type, {i64, type.shape}}, k, at); });
+  const Tile index(x.trace(), t.emit(Opcode::iota, {}, AxisAttr{axis}, {i64, type.shape}, at));
+  return first_of({x, index}, k, at);
+}
+
+Tiles<2> top_k(const Tiles<2>& a, const Tiles<2>& b, int64_t k, SourceLoc at) {
+  return first_of({a[0], a[1], b[0], b[1]}, k, at);
 }
 
 Tile argmax(const Tile& x, int axis, SourceLoc at) { return arg_best(x, axis, true, at); }

@@ -26,6 +26,13 @@ struct CastOptions {
   Index seed = 0;
 };
 Tile cast(const Tile& x, DType t, const CastOptions& o = {}, SourceLoc at = SourceLoc::here());
+/// Random bits (u32) that depend on counter, seed and stream only: word 0 of Philox 4x32-10 (Salmon
+/// et al., SC 2011) for each counter, with key (seed, stream). All are i64.
+Tile philox(const Tile& counter, const Arg& seed, const Arg& stream = 0,
+            SourceLoc at = SourceLoc::here());
+/// f32 in [0, 1), multiples of 2^-24, from the upper 24 of those bits.
+Tile uniform(const Tile& counter, const Arg& seed, const Arg& stream = 0,
+             SourceLoc at = SourceLoc::here());
 Tile bitcast(const Tile& x, DType t, SourceLoc at = SourceLoc::here());
 Tile reshape(const Tile& x, const Extents& shape, SourceLoc at = SourceLoc::here());
 Tile as_row(const Tile& x, SourceLoc at = SourceLoc::here());     ///< [n] becomes [1,n]
@@ -33,6 +40,9 @@ Tile as_col(const Tile& x, SourceLoc at = SourceLoc::here());     ///< [n] becom
 Tile transpose(const Tile& x, SourceLoc at = SourceLoc::here());  ///< of two axes
 /// Axis i of the result is axis perm[i] of x.
 Tile transpose(const Tile& x, const std::vector<int>& perm, SourceLoc at = SourceLoc::here());
+/// The block of x that starts at element `start` and has these extents; it lies inside x.
+Tile slice(const Tile& x, const Extents& start, const Extents& extents,
+           SourceLoc at = SourceLoc::here());
 Tile broadcast(const Tile& x, const Extents& shape, SourceLoc at = SourceLoc::here());
 
 // ---- elementwise; the table in docs/language.md gives special values and error bounds
@@ -89,6 +99,10 @@ Tile col_min(const Tile& x, SourceLoc at = SourceLoc::here());
 template <size_t N>
 using Tiles = std::array<Tile, N>;
 
+struct ScanOptions {
+  bool reverse = false;  ///< each element with all after it
+};
+
 using CombinerFunction =
     std::function<std::vector<Tile>(const std::vector<Tile>& left, const std::vector<Tile>& right)>;
 std::vector<Tile> reduce_tiles(const std::vector<Tile>& xs, int axis, const CombinerFunction& f,
@@ -104,14 +118,14 @@ concept TakesLine = std::is_invocable_r_v<Tiles<N>, F, Tiles<N>, Tiles<N>, Sourc
 template <class F, size_t N>
 concept CombinesTiles = TakesLine<F, N> || std::is_invocable_r_v<Tiles<N>, F, Tiles<N>, Tiles<N>>;
 
-/// Folds N tiles of equal extents together: f takes the left and the right elements as Tiles<N> of
-/// rank 0 and gives their combination. f must be associative and commutative (up to rounding) and
-/// sees only its arguments: `auto [v, i] = reduce({x, index}, 1, argmax_pair);` A function that
-/// takes a SourceLoc too gets that of the reduction.
+std::vector<Tile> scan_tiles(const std::vector<Tile>& xs, int axis, const CombinerFunction& f,
+                             const ScanOptions& o, SourceLoc at);
+
+/// What f, a user's combiner, makes of two tuples.
 template <size_t N, CombinesTiles<N> F>
-Tiles<N> reduce(const Tile (&xs)[N], int axis, const F& f, SourceLoc at = SourceLoc::here()) {
-  constexpr auto all = std::make_index_sequence<N>();
-  auto combine = [&](const std::vector<Tile>& left, const std::vector<Tile>& right) {
+CombinerFunction combiner(const F& f, SourceLoc at) {
+  return [&f, at](const std::vector<Tile>& left, const std::vector<Tile>& right) {
+    constexpr auto all = std::make_index_sequence<N>();
     const Tiles<N> l = to_tiles<N>(left, all), r = to_tiles<N>(right, all);
     const auto call = [&]() -> Tiles<N> {
       if constexpr (TakesLine<F, N>)
@@ -122,7 +136,29 @@ Tiles<N> reduce(const Tile (&xs)[N], int axis, const F& f, SourceLoc at = Source
     const Tiles<N> y = call();
     return std::vector<Tile>(y.begin(), y.end());
   };
-  return to_tiles<N>(reduce_tiles({xs, xs + N}, axis, combine, at), all);
+}
+
+/// Folds N tiles of equal extents together: f takes the left and the right elements as Tiles<N> of
+/// rank 0 and gives their combination. f must be associative and commutative (up to rounding) and
+/// sees only its arguments: `auto [v, i] = reduce({x, index}, 1, argmax_pair);` A function that
+/// takes a SourceLoc too gets that of the reduction.
+template <size_t N, CombinesTiles<N> F>
+Tiles<N> reduce(const Tile (&xs)[N], int axis, const F& f, SourceLoc at = SourceLoc::here()) {
+  return to_tiles<N>(reduce_tiles({xs, xs + N}, axis, combiner<N>(f, at), at),
+                     std::make_index_sequence<N>());
+}
+
+/// Running folds, inclusive: element i of the result combines elements 0 to i along the axis (with
+/// `.reverse`: i to the last). Float sums and products of f16 and bf16 accumulate in f32, as those
+/// of reduce() do; which neighbours are combined first is not defined, their order is kept.
+Tile scan(const Tile& x, int axis, Combiner c, const ScanOptions& o = {},
+          SourceLoc at = SourceLoc::here());
+/// The same for tuples: f must be associative (up to rounding), and may care for left and right.
+template <size_t N, CombinesTiles<N> F>
+Tiles<N> scan(const Tile (&xs)[N], int axis, const F& f, const ScanOptions& o = {},
+              SourceLoc at = SourceLoc::here()) {
+  return to_tiles<N>(scan_tiles({xs, xs + N}, axis, combiner<N>(f, at), o, at),
+                     std::make_index_sequence<N>());
 }
 
 /// Of two {value, index} pairs the one with the larger value: NaN is larger than all, of equal
@@ -130,6 +166,11 @@ Tiles<N> reduce(const Tile (&xs)[N], int axis, const F& f, SourceLoc at = Source
 Tiles<2> argmax_pair(const Tiles<2>& a, const Tiles<2>& b, SourceLoc at = SourceLoc::here());
 /// The same with the smaller value; NaN wins, as in min.
 Tiles<2> argmin_pair(const Tiles<2>& a, const Tiles<2>& b, SourceLoc at = SourceLoc::here());
+/// The k largest elements along the last axis and where they are (i64), in order: larger values
+/// first, NaN counts as largest, of equal values the lower index.
+Tiles<2> top_k(const Tile& x, int64_t k, SourceLoc at = SourceLoc::here());
+/// The k first of two lists of {value, index} pairs together: a step of a loop over blocks.
+Tiles<2> top_k(const Tiles<2>& a, const Tiles<2>& b, int64_t k, SourceLoc at = SourceLoc::here());
 /// i64 index of the largest (smallest) element along the axis, by argmax_pair (argmin_pair).
 Tile argmax(const Tile& x, int axis, SourceLoc at = SourceLoc::here());
 Tile argmin(const Tile& x, int axis, SourceLoc at = SourceLoc::here());

@@ -242,15 +242,14 @@ void TraceState::branch(const CondAttr& cond, SourceLoc at, const std::function<
   for (const auto& [slot, v] : results) write_if_alive(slot, v);
 }
 
-std::vector<ValueId> TraceState::reduce(
-    const std::vector<ValueId>& in, int axis, SourceLoc at,
+std::vector<ValueId> TraceState::fold(
+    Opcode code, const std::vector<ValueId>& in, Attr attr, SourceLoc at,
     const std::function<std::vector<ValueId>(const std::vector<ValueId>& args)>& body) {
   check_open(at);
-  Op op{Opcode::reduce, at, in, {}, ReduceAttr{axis, Combiner::custom}, {}};
+  Op op{code, at, in, {}, std::move(attr), {}};
   std::vector<ValueId> args;
   std::vector<Type> results;
-  for (ValueId v : in)
-    results.push_back(checked([&] { return infer_reduce(type(v), axis, Combiner::custom, at); }));
+  for (ValueId v : in) results.push_back(checked([&] { return infer_fold(op, type(v)); }));
   for (size_t k = 0; k < 2 * in.size(); ++k)
     args.push_back(program.new_value({type(in[k % in.size()]).dtype, {}}, at));
   std::vector<ValueId> yields;

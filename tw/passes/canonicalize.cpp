@@ -36,7 +36,7 @@ class Liveness {
     if (op.code == Opcode::store) return true;
     for (ValueId v : op.out)
       if (live_[v]) return true;
-    if (op.code == Opcode::reduce) return false;
+    if (is_fold(op.code)) return false;
     return std::any_of(op.regions.begin(), op.regions.end(), [&](const Region& r) {
       return std::any_of(r.ops.begin(), r.ops.end(), [&](const Op& o) { return keeps(o); });
     });
@@ -101,7 +101,7 @@ void drop_dead(Region& r, const Liveness& live) {
   std::erase_if(r.ops, [&](const Op& op) { return !live.keeps(op); });
   for (Op& op : r.ops) {
     drop_dead_results(op, live);
-    if (op.code == Opcode::reduce) continue;  // its region is whole or gone
+    if (is_fold(op.code)) continue;  // its region is whole or gone
     for (Region& inner : op.regions) drop_dead(inner, live);
   }
 }

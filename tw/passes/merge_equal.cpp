@@ -39,7 +39,7 @@ class Merger {
     return nullptr;
   }
   void inside(const Op& op, Region& inner) {
-    if (op.code != Opcode::reduce) return region(inner);
+    if (!is_fold(op.code)) return region(inner);
     Known outside;
     std::swap(outside, known_);
     region(inner);

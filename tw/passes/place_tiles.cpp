@@ -20,14 +20,16 @@ bool among(std::span<const Opcode> list, Opcode code) {
 }
 
 bool makes_nest(Opcode code) {
-  static constexpr Opcode kNests[] = {Opcode::store, Opcode::reduce, Opcode::dot, Opcode::keep,
-                                      Opcode::for_,  Opcode::if_,    Opcode::par, Opcode::contract};
+  static constexpr Opcode kNests[] = {Opcode::store, Opcode::reduce,  Opcode::scan, Opcode::top_k,
+                                      Opcode::dot,   Opcode::keep,    Opcode::for_, Opcode::if_,
+                                      Opcode::par,   Opcode::contract};
   return among(kNests, code);
 }
 
 int cost(Opcode code) {
   static constexpr Opcode kFree[] = {Opcode::full,      Opcode::iota,    Opcode::index,
-                                     Opcode::broadcast, Opcode::reshape, Opcode::transpose};
+                                     Opcode::broadcast, Opcode::reshape, Opcode::transpose,
+                                     Opcode::slice};
   return is_costly(code) ? 10 : among(kFree, code) ? 0 : 1;
 }
 
@@ -70,8 +72,8 @@ struct Survey {
       for (const ValueId v : op.in) uses[v].push_back({&op, false, at, loops, -1});
       for (const ValueId v : op.out) def[v] = {&op, at, loops, around_};
       if (op.code == Opcode::store) stores.push_back({&op, at});
-      if (op.code == Opcode::reduce) continue;  // a combiner works on registers
-      if (op.code == Opcode::contract) {        // and so do its prologues and epilogue
+      if (is_fold(op.code)) continue;     // a combiner works on registers
+      if (op.code == Opcode::contract) {  // and so do its prologues and epilogue
         for (const Region& inner : op.regions) {
           operands(inner, op, at, loops + 1);
           for (const Op& o : inner.ops) {
@@ -253,7 +255,7 @@ class Placer {
     if (op->code == Opcode::dot) it->second = reads(op->in[2], known);
     if (makes_nest(op->code) || kept_.count(root)) return it->second;
     const bool moves = op->code == Opcode::reshape || op->code == Opcode::transpose ||
-                       op->code == Opcode::broadcast;
+                       op->code == Opcode::broadcast || op->code == Opcode::slice;
     for (const ValueId x : op->in) {
       Reads r = reads(x, known);
       if (r == Reads::nowhere) continue;

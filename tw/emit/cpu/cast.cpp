@@ -43,7 +43,7 @@ Reg round_any(Expression& e, const Op& op, const Coords& at, const Reg& a, DType
   Reg counter;
   if (how.rounding == Rounding::SR) {
     counter = e.index(element_number(c.program.type(op.out[0]).shape, at), i64);
-    random = fmt::format("{}({}, {}{})", c.prelude.use("philox", u32, 1), c.text(how.seed),
+    random = fmt::format("{}({}, 0, {}{})", c.prelude.use("philox", u64, 1), c.text(how.seed),
                          counter.text, counter.lanes > 1 ? "[l]" : "");
   }
   const uint32_t loops = a.loops | counter.loops | e.loops_of(how.seed);

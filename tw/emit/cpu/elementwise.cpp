@@ -59,6 +59,28 @@ Reg bitcast(Expression& e, const Op& op, const Coords& at) {
                               : fmt::format("__builtin_bit_cast({}, {})", type, r.text));
 }
 
+/// One key for all lanes is usual; keys that differ go lane by lane.
+Reg philox(Expression& e, const Op& op, const Coords& at) {
+  Prelude& prelude = e.context().prelude;
+  const Reg counter = operand(e, op, 0, at);
+  const Reg seed = operand(e, op, 1, at);
+  const Reg stream = operand(e, op, 2, at);
+  const uint32_t loops = counter.loops | seed.loops | stream.loops;
+  const int lanes = std::max({counter.lanes, seed.lanes, stream.lanes});
+  const bool by_lane = lanes > 1 && (seed.lanes > 1 || stream.lanes > 1 || counter.lanes == 1);
+  const std::string f = prelude.use("philox", u64, by_lane ? 1 : lanes);
+  const auto lane = [&](const Reg& r) { return r.text + (r.lanes > 1 ? "[l]" : ""); };
+  if (by_lane) {
+    return e.define_lanes(
+        u32, loops,
+        fmt::format("{}((u64){}, (u64){}, (u64){})", f, lane(seed), lane(stream), lane(counter)));
+  }
+  prelude.type(u32, lanes);
+  return e.define(u32, lanes, loops,
+                  fmt::format("{}((u64){}, (u64){}, ({}){})", f, seed.text, stream.text,
+                              prelude.type(u64, lanes), counter.text));
+}
+
 Reg neg(Expression& e, const Op& op, const Coords& at) {
   const Reg a = operand(e, op, 0, at);
   if (is_float(a.dtype)) return e.combine("-($0)", a.dtype, {a});
@@ -164,6 +186,13 @@ Reg transpose(Expression& e, const Op& op, const Coords& at) {
   return e.value(op.in[0], source);
 }
 
+Reg slice(Expression& e, const Op& op, const Coords& at) {
+  const Extents& start = op.as<SliceAttr>().start;
+  Coords source = at;
+  for (size_t k = 0; k < source.size(); ++k) source[k] = source[k] + start[k];
+  return e.value(op.in[0], source);
+}
+
 Reg same_coordinates(Expression& e, const Op& op, const Coords& at) {
   return e.value(op.in[0], at);
 }
@@ -224,6 +253,7 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::load, load},
     {Opcode::cast, cast_element},
     {Opcode::bitcast, bitcast},
+    {Opcode::philox, philox},
     {Opcode::neg, neg},
     {Opcode::abs, abs},
     {Opcode::not_, not_},
@@ -258,6 +288,7 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::where, where},
     {Opcode::reshape, reshape},
     {Opcode::transpose, transpose},
+    {Opcode::slice, slice},
     {Opcode::broadcast, same_coordinates},
     {Opcode::keep, same_coordinates},  // one that its only nest computes on the way
 };

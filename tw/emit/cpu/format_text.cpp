@@ -147,9 +147,9 @@ static inline f64 tw_round_to(f64 x, int m, int e, f64 largest, f64 past, int mo
 })";
 
 const char* const kPhilox = R"(// word 0 of Philox 4x32-10
-static inline u32 tw_philox(u64 key, u64 counter) {
-  u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = (u32)(key >> 32), c3 = 0;
-  u32 k0 = (u32)key, k1 = 0;
+static inline u32 tw_philox(u64 seed, u64 stream, u64 counter) {
+  u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = (u32)(seed >> 32);
+  u32 c3 = (u32)(stream >> 32), k0 = (u32)seed, k1 = (u32)stream;
   for (int round = 0; round < 10; ++round) {
     const u64 p = (u64)c0 * 0xD2511F53u, q = (u64)c2 * 0xCD9E8D57u;
     c0 = (u32)(q >> 32) ^ c1 ^ k0;
@@ -160,6 +160,24 @@ static inline u32 tw_philox(u64 key, u64 counter) {
     k1 += 0xBB67AE85u;
   }
   return c0;
+})";
+
+// Words of 32 bits in lanes of 64, for the products.
+const char* const kPhiloxLanes = R"(// word 0 of Philox 4x32-10, lane by lane
+static inline u32x$L tw_philox(u64 seed, u64 stream, $V counter) {
+  $V c0 = counter & 0xffffffffu, c1 = counter >> 32, c2 = (seed >> 32) - ($V){};
+  $V c3 = (stream >> 32) - ($V){};
+  u32 k0 = (u32)seed, k1 = (u32)stream;
+  for (int round = 0; round < 10; ++round) {
+    const $V p = c0 * 0xD2511F53u, q = c2 * 0xCD9E8D57u;
+    c0 = (q >> 32) ^ c1 ^ (u64)k0;
+    c1 = q & 0xffffffffu;
+    c2 = (p >> 32) ^ c3 ^ (u64)k1;
+    c3 = p & 0xffffffffu;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return __builtin_convertvector(c0, u32x$L);
 })";
 
 /// Float to integer: toward zero, saturating, NaN gives 0. From f32 or f64 ($V).
@@ -232,7 +250,7 @@ std::vector<PreludeFunction> format_functions() {
                  "  if (x >> 53) x = (x & ~0x7fful) | ((u64)((x & 0x7ff) != 0) << 11);\n"
                  "  return (f64)x;\n}",
                  ""});
-  out.push_back({"philox", "", kPhilox, kPhilox});
+  out.push_back({"philox", "", kPhilox, kPhiloxLanes});
   out.push_back({"round_to", "", kRoundTo, kRoundTo});
   out.push_back({"to_i32_lanes", "", "", kToI32});
   return out;

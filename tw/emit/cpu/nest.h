@@ -46,6 +46,8 @@ void write_element(Expression& e, const Reg& r, const Target& target, const Coor
                    const std::string& active);
 
 void emit_reduce(Context& c, const Op& op, Writer& out);
+void emit_top_k(Context& c, const Op& op, Writer& out);
+void emit_scan(Context& c, const Op& op, Writer& out);
 /// Reductions and stores that one nest of loops can do: see ReduceNest.
 void emit_reduce_group(Context& c, const std::vector<const Op*>& group, Writer& out);
 /// The target may be the storage of the accumulator operand.

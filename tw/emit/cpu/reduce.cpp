@@ -117,21 +117,14 @@ Reg ReduceNest::accumulator(size_t n, const std::string& prefix, int lanes, uint
              held(n) == b1 && lanes > 1 ? 4 : 0};
 }
 
-ReduceNest::Regs ReduceNest::combine(Expression& e, const Regs& a, const Regs& b) {
+Regs ReduceNest::combine(Expression& e, const Regs& a, const Regs& b) {
   Regs r;
   if (!custom_) {
     for (size_t n = 0; n < items_.size(); ++n) {
       r.push_back(combine_pair(e, opcode_of(items_[n].combiner), a[n], b[n]));
     }
   } else {
-    const Region& body = custom_->regions[0];
-    for (size_t n = 0; n < a.size(); ++n) {
-      e.bind(body.args[n], [reg = a[n]](const Coords&) { return reg; });
-      e.bind(body.args[a.size() + n], [reg = b[n]](const Coords&) { return reg; });
-    }
-    e.forget(body);
-    for (const ValueId v : body.yields) r.push_back(e.value(v, {}));
-    e.forget(body);
+    r = combine_tuples(e, custom_->regions[0], a, b);
   }
   for (Reg& x : r) {
     if (x.dtype == b1 && x.lanes > 1) x = e.mask_of(x, 4);
@@ -139,7 +132,7 @@ ReduceNest::Regs ReduceNest::combine(Expression& e, const Regs& a, const Regs& b
   return r;
 }
 
-ReduceNest::Regs ReduceNest::terms(Expression& e) {
+Regs ReduceNest::terms(Expression& e) {
   Regs r;
   for (size_t n = 0; n < items_.size(); ++n) {
     Reg x = e.value(items_[n].in, at_);
@@ -200,7 +193,7 @@ void ReduceNest::emit_step(Expression& e, const std::string& name, bool edge, Wr
   out.close("};");
 }
 
-std::optional<ReduceNest::Regs> ReduceNest::beyond(Writer& out) {
+std::optional<Regs> ReduceNest::beyond(Writer& out) {
   if (custom_) return std::nullopt;
   Expression e = make(false);
   e.set_limited(limited());
@@ -339,7 +332,7 @@ void ReduceNest::start_custom(const std::string&, Writer& out) {
   out.close();
 }
 
-ReduceNest::Regs ReduceNest::read(const std::string& prefix, int lanes) const {
+Regs ReduceNest::read(const std::string& prefix, int lanes) const {
   Regs r;
   for (size_t n = 0; n < items_.size(); ++n) {
     r.push_back(accumulator(n, prefix, lanes, outer_mask()));

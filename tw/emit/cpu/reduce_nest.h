@@ -4,17 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "tw/emit/cpu/combine.h"
 #include "tw/emit/cpu/nest.h"
 
 namespace tw::cpu {
 
 /// Independent accumulators, so that the latency of one step does not bound the loop.
 inline constexpr int kAccumulators = 4;
-
-/// The op of two elements that a combiner without a region applies.
-Opcode opcode_of(Combiner c);
-/// What leaves every element as it is when combined with it.
-Number neutral(Combiner c, DType t);
 
 /// How one reduction is cut into loops:
 ///   rows     lanes run along the reduced axis and are combined at the end of it
@@ -29,7 +25,6 @@ class ReduceNest {
   void emit(Writer& out);
 
  private:
-  using Regs = std::vector<Reg>;
   struct Item {
     ValueId in, out;
     Combiner combiner;

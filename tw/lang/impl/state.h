@@ -64,10 +64,10 @@ class TraceState {
   void abandon(uint64_t frame, SourceLoc at, const std::string& what);
   void branch(const CondAttr& cond, SourceLoc at, const std::function<void()>& then,
               const std::function<void()>& otherwise);
-  /// The results of a reduction whose region `body` fills: it gets the arguments, returns the
+  /// The results of a reduce or scan whose region `body` fills: it gets the arguments, returns the
   /// yields.
-  std::vector<ValueId> reduce(
-      const std::vector<ValueId>& in, int axis, SourceLoc at,
+  std::vector<ValueId> fold(
+      Opcode code, const std::vector<ValueId>& in, Attr attr, SourceLoc at,
       const std::function<std::vector<ValueId>(const std::vector<ValueId>& args)>& body);
   Program finish(SourceLoc at);
 

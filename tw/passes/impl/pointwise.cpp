@@ -42,6 +42,7 @@ Rule rule_of(Opcode code) {
     case Opcode::round:
       return {Kind::elementwise, Zero::first};
     case Opcode::bitcast:
+    case Opcode::philox:
     case Opcode::not_:
     case Opcode::rsqrt:
     case Opcode::exp:
@@ -75,7 +76,10 @@ Rule rule_of(Opcode code) {
     case Opcode::broadcast:
       return {Kind::moves_axes, Zero::first};
     case Opcode::store:
+    case Opcode::slice:
     case Opcode::reduce:
+    case Opcode::scan:
+    case Opcode::top_k:
     case Opcode::dot:
     case Opcode::for_:
     case Opcode::if_:

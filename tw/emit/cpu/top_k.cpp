@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include "tw/emit/cpu/nest.h"
+
+namespace tw::cpu {
+namespace {
+
+/// Insertion into a sorted list, which most elements of a long row do not enter.
+const char* const kInsert =
+    R"(// Whether (a, i) stands before (b, j): larger, NaN largest, or equal and of lower index.
+TW_INLINE bool tw_before_$D($D a, i64 i, $D b, i64 j) {
+  if (a != a || b != b) return a != a && (b == b || i < j);
+  return a > b || (a == b && i < j);
+}
+// Puts (x, i) into a sorted list of `held` pairs, at most k; returns how many it holds then.
+TW_INLINE i64 tw_insert_$D($D* values, i64* indices, i64 held, i64 k, $D x, i64 i) {
+  if (held == k && !tw_before_$D(x, i, values[k - 1], indices[k - 1])) return held;
+  i64 at = held < k ? held : k - 1;
+  for (; at > 0 && tw_before_$D(x, i, values[at - 1], indices[at - 1]); --at) {
+    values[at] = values[at - 1];
+    indices[at] = indices[at - 1];
+  }
+  values[at] = x;
+  indices[at] = i;
+  return held < k ? held + 1 : k;
+})";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// One part of the operands: its elements, one by one, into the list of their row.
+void emit_part(Context& c, const Op& op, size_t part, const std::string& lists, Writer& out) {
+  const Extents& shape = c.program.type(op.in[part]).shape;
+  Coords at;
+  std::vector<Axis> axes = axes_of(c, shape, at);
+  Expression e(c);
+  for (const Axis& a : axes) e.add_loop(a.counter);
+  const Reg value = e.value(op.in[part], at);
+  const Reg index = e.value(op.in[part + 1], at);
+  Expr row = 0;
+  for (size_t k = 0; k + 1 < shape.size(); ++k) row = row * shape[k] + at[k];
+  const std::string n = c.text(simplify(row, c.facts));
+  const Type& result = c.program.type(op.out[0]);
+  const int64_t k = result.shape.back();
+  std::string values = c.storage.at(op.out[0]).name, indices = c.storage.at(op.out[1]).name;
+  if (c.storage.at(op.out[0]).variable()) values = "&" + values, indices = "&" + indices;
+  const std::string type = name(register_type(result.dtype));
+  e.body(e.depth()).line(
+      fmt::format("{0}[{1}] = tw_insert_{2}({3} + ({1}) * {4}, {5} + ({1}) * {4}, {0}[{1}], {4}, "
+                  "{6}, {7});",
+                  lists, n, type, values, k, indices, value.text, index.text));
+  std::vector<Range> ranges;
+  for (const Axis& a : axes) ranges.push_back({"0", std::to_string(a.extent), true});
+  open_loops(e, axes, ranges, static_cast<int>(axes.size()), out);
+  for (size_t a = 0; a < axes.size(); ++a) out.close();
+}
+
+}  // namespace
+
+void emit_top_k(Context& c, const Op& op, Writer& out) {
+  const DType t = register_type(c.program.type(op.out[0]).dtype);
+  c.prelude.type(t, 1);
+  c.prelude.add(fmt::format("top_k {}", name(t)), replaced(kInsert, "$D", name(t)));
+  for (const ValueId v : op.out) c.reserve(v, out);
+  const int64_t rows = count(c.program.type(op.out[0]).shape) / op.as<TopKAttr>().k;
+  const std::string lists = c.fresh("held");
+  out.line(fmt::format("i64 {}[{}] = {{}};", lists, rows));
+  for (size_t part = 0; part < op.in.size(); part += 2) emit_part(c, op, part, lists, out);
+}
+
+}  // namespace tw::cpu
