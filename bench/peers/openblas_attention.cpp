@@ -12,10 +12,11 @@ constexpr int kLanes = 8;
 typedef float Lanes __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 typedef int Bits __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
-/// e^x for x <= 0 by a polynomial of degree 6 on [-ln 2 / 2, ln 2 / 2]; 0 below -87.
+/// e^x for x <= 0 by a polynomial of degree 6 on [-ln 2 / 2, ln 2 / 2]; 0 below -80: weights of
+/// masked keys must not become subnormal, which products of some processors take 100 cycles for.
 Lanes exp_of(Lanes x) {
-  const Lanes low = x - x - 87.0f;
-  x = x > low ? x : low;
+  const Bits counts = x > -80.0f;
+  x = (Lanes)((Bits)x & counts);
   const Lanes shifted = x * 1.44269504f + 12582912.0f;
   const Lanes n = shifted - 12582912.0f;
   const Lanes r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -25,7 +26,7 @@ Lanes exp_of(Lanes x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  return (Lanes)((Bits)p + ((Bits)shifted << 23));
+  return (Lanes)(((Bits)p + ((Bits)shifted << 23)) & counts);
 }
 
 /// Softmax of n elements in place, n a multiple of the lanes; the logarithm of the sum.
