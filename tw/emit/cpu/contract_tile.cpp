@@ -190,7 +190,7 @@ void use_transpose(Prelude& prelude, DType type, int lanes) {
     }
   }
   out.close();
-  prelude.add(fmt::format("transpose {}", name(type)), out.text());
+  prelude.add(fmt::format("transpose {}x{}", name(type), lanes), out.text());
 }
 
 }  // namespace tw::cpu

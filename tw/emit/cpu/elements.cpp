@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tw/emit/cpu/nest.h"
+#include "tw/emit/cpu/transposed.h"
 
 namespace tw::cpu {
 namespace {
@@ -256,7 +257,16 @@ class ElementNest {
 }  // namespace
 
 void emit_elements(Context& c, ValueId v, const Target& target, Writer& out) {
+  const std::optional<ConditionalNest> turned = transposed_nest(c, v, target);
+  if (turned && turned->condition.empty()) return out.append(turned->text);
+  if (turned) {
+    out.open(fmt::format("if ({}) {{", turned->condition));
+    out.append(turned->text);
+    out.close("} else {");
+    out.deeper();
+  }
   ElementNest(c, v, target).emit(out);
+  if (turned) out.close();
 }
 
 }  // namespace tw::cpu

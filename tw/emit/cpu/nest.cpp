@@ -5,13 +5,10 @@
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
+#include "tw/emit/cpu/survey.h"
 
 namespace tw::cpu {
-namespace {
 
-enum class Move : uint8_t { still, unit, strided, irregular };
-
-/// How an access moves when the counter steps.
 Move movement(Context& c, const Expression::Access& a, Symbol counter) {
   Move result = Move::still;
   int64_t below = 1;
@@ -33,6 +30,8 @@ Move movement(Context& c, const Expression::Access& a, Symbol counter) {
   }
   return result;
 }
+
+namespace {
 
 int score(Move m) {
   switch (m) {
@@ -64,29 +63,35 @@ std::vector<Axis> axes_of(Context& c, const Extents& shape, Coords& at) {
   return axes;
 }
 
-LaneChoice choose_lanes(Context& c, const std::vector<Axis>& axes,
-                        const std::function<void(Expression&)>& evaluate) {
+Survey survey(Context& c, const std::vector<Axis>& axes,
+              const std::function<void(Expression&)>& evaluate) {
   const Prelude prelude = c.prelude;
   const std::map<std::string, int> names = c.names;
   Expression e(c);
   for (const Axis& a : axes) e.add_loop(a.counter);
-  std::vector<Expression::Access> accesses;
-  e.survey = &accesses;
+  Survey s;
+  e.survey = &s.accesses;
   evaluate(e);
   c.prelude = prelude;
   c.names = names;
+  s.sizes = e.sizes;
+  return s;
+}
 
+LaneChoice choose_lanes(Context& c, const std::vector<Axis>& axes,
+                        const std::function<void(Expression&)>& evaluate) {
+  const Survey s = survey(c, axes, evaluate);
   LaneChoice best;
   int most = INT32_MIN;
   for (size_t k = 0; k < axes.size(); ++k) {
     int64_t widest = 1;
-    for (const auto& [size, loops] : e.sizes) {
+    for (const auto& [size, loops] : s.sizes) {
       if (loops >> k & 1) widest = std::max(widest, size);
     }
     const int64_t fit = std::min<int64_t>(c.machine.vector_bytes / widest,
                                           std::bit_floor(static_cast<uint64_t>(axes[k].extent)));
     int points = fit < 4 ? -6 : 0;
-    for (const Expression::Access& a : accesses) points += score(movement(c, a, axes[k].counter));
+    for (const Expression::Access& a : s.accesses) points += score(movement(c, a, axes[k].counter));
     if (fit < 2 || points < most) continue;
     most = points;
     best = {static_cast<int>(k), static_cast<int>(fit)};
