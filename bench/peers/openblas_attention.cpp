@@ -66,6 +66,7 @@ class Attention : public Job {
     }
     const TwPeerSet& set = r.sets[0];
     if (r.option("bias", "no") != "no") refuse("no bias");
+    if (r.option("softcap", "none") != "none") refuse("no soft cap");
     if (set.inputs[0].dims[1] != set.inputs[1].dims[1]) refuse("no grouped heads");
     heads_ = set.inputs[0].dims[0] * set.inputs[0].dims[1];
     sq_ = set.inputs[0].dims[2];

@@ -15,6 +15,19 @@ namespace {
 constexpr int kShownFaults = 10;
 constexpr double kVacuous = 0.02;
 
+/// The values that an input holds where `wanted` are asked for.
+Values allowed(Domain domain, Values wanted) {
+  switch (domain) {
+    case Domain::any:
+      return wanted;
+    case Domain::finite:
+      return wanted == Values::special ? Values::uniform : wanted;
+    case Domain::small:
+      return Values::uniform;
+  }
+  return wanted;
+}
+
 /// The tensors of one call, in guarded memory.
 struct Call {
   std::deque<Guarded> tensors;  // of all arguments, in order
@@ -28,8 +41,7 @@ struct Call {
           tensors.emplace_back(a.dtype, a.dims, strides_of(layout, a.dims, a.output), shift);
       (a.output ? outputs : inputs).push_back(g.view());
       (a.output ? guarded_outputs : guarded_inputs).push_back(&g);
-      const bool plain = a.finite && values == Values::special;
-      ValueStream stream(plain ? Values::uniform : values, a.dtype, ++seed);
+      ValueStream stream(allowed(a.domain, values), a.dtype, ++seed);
       if (!a.output) g.fill([&](int64_t) { return stream.next(); });
     }
   }
@@ -91,6 +103,8 @@ void Sweep::run(const std::string& label, const Subject& subject, Values values,
 void Sweep::compare(const std::string& label, const Argument& a, const TensorView& got,
                     const Reference& want, size_t output) {
   const ReferenceOutput& r = want.outputs.at(output);
+  Accuracy accuracy = want.accuracy;
+  accuracy.out = a.dtype;
   const int64_t n = got.count();
   if (static_cast<int64_t>(r.value.size()) != n)
     throw InternalError(fmt::format("{}: the reference of {} has {} elements, wanted {}", label,
@@ -98,9 +112,9 @@ void Sweep::compare(const std::string& label, const Argument& a, const TensorVie
   int64_t worst = -1;
   double worst_ratio = 1;
   for (int64_t i = 0; i < n; ++i) {
-    const double allowed = bound(want.accuracy, r.value[i], r.sum_abs[i]);
-    const double ratio = error_ratio(a.dtype, get(got, i), r.value[i], allowed);
-    rounds_ |= allowed > 0 && r.value[i] != 0 && std::isfinite(r.value[i]);
+    const double room = bound(accuracy, r.value[i], r.sum_abs[i]);
+    const double ratio = error_ratio(a.dtype, get(got, i), r.value[i], room);
+    rounds_ |= room > 0 && r.value[i] != 0 && std::isfinite(r.value[i]);
     if (ratio > worst_) {
       worst_ = ratio;
       worst_case_ = fmt::format("{}: {}{}", label, a.name, position(i, got.dims));

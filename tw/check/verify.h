@@ -10,13 +10,17 @@
 
 namespace tw::check {
 
+/// What an input may hold. finite: no special values, as what they give is not defined. small:
+/// uniform ones only, as larger ones overflow an exponential of theirs.
+enum class Domain : uint8_t { any, finite, small };
+
 /// One tensor of a call, in the order of the program's parameters.
 struct Argument {
   std::string name;
   DType dtype;
   std::vector<int64_t> dims;
   bool output;
-  bool finite = false;  ///< no special values: what they give is not defined
+  Domain domain = Domain::any;  ///< of an input
 };
 
 /// A kernel at one shape, whatever runs it.

@@ -12,6 +12,7 @@ struct AttentionForm {
   int64_t head = 64;    ///< elements of a head, any number
   bool causal = false;  ///< query i sees keys j <= i + Skv - Sq (the corner at the bottom right)
   bool bias = false;    ///< a bias[B, H, Sq, Skv] is added to the scores
+  float softcap = 0;    ///< c > 0: scores become c tanh(score / c), before bias and mask
 };
 
 /// Queries and keys of a block; scores of one block stay in the first cache.
@@ -21,7 +22,7 @@ struct AttentionTiling {
 };
 
 /// O = softmax(Q K^T / sqrt(head) + bias) V for each of B x H heads, and L, the logarithm of each
-/// row's sum of exponentials:
+/// row's sum of exponentials (a bias of -inf hides a key; it may repeat along axes of stride 0):
 ///   Q, O [B, H, Sq, head]   K, V [B, Hkv, Skv, head]   L f32[B, H, Sq]
 /// Head h reads key head h / (H / Hkv): Hkv = H is multi-head, 1 is multi-query attention; H must
 /// be a multiple of Hkv. A row that sees no key gives 0, and L = -inf. NaN propagates; under a
@@ -29,8 +30,17 @@ struct AttentionTiling {
 /// their weight 0 multiplies it. One pass over the keys, rescaled as larger scores come (Milakov
 /// and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al., FlashAttention,
 /// 2022). Sums are f32. Error bound check::bound(softmax) with terms = the larger of Skv and head,
-/// and terms that count the errors of the scores.
+/// and terms that count the errors of the scores; with a soft cap also those of tanh.
 Program attention(const AttentionForm& form, const AttentionTiling& tiling = {});
+
+/// The ulps of tanh that error bounds count.
+inline constexpr double kTanhUlps = 6;
+
+/// UserError unless a problem's heads are a multiple of its key heads.
+void require_shared_heads(const Problem& p);
+
+/// The cap that a problem's option names, 0 for none.
+float attention_softcap(const Problem& p);
 
 /// Plain loops in double over Q, K, V and the bias of a problem of attention.
 check::Reference attention_reference(const Problem& p, std::span<const TensorView> inputs);
