@@ -1,12 +1,10 @@
 #include "tests/cases/backends.h"
 
 #include <cmath>
-#include <numbers>
 
 #include "tw/check/bound.h"
 #include "tw/interp/interpreter.h"
 #include "tw/jit/kernel.h"
-#include "tw/num/codec.h"
 
 namespace tw::test {
 
@@ -25,14 +23,6 @@ std::vector<Backend> backends() {
     interpret(p, inputs, outputs);
   };
   return {{"interp", interp}, cpu()};
-}
-
-void fill_normal(const TensorView& t, uint64_t seed) {
-  for (int64_t i = 0; i < t.count(); ++i) {
-    const Philox random = philox(seed, 0, static_cast<uint64_t>(i));
-    const double u = (random.word[0] + 0.5) * 0x1p-32, v = random.word[1] * 0x1p-32;
-    set(t, i, std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
-  }
 }
 
 Program matmul(DType t, DType out, int64_t bm, int64_t bn, int64_t bk, bool beta) {

@@ -9,6 +9,8 @@
 #include "tw/check/reference.h"
 #include "tw/lang/lang.h"
 
+#include "tests/support/normal.h"
+
 namespace tw::test {
 
 /// Something that runs a program: the interpreter in exact mode, or the CPU.
@@ -20,10 +22,6 @@ struct Backend {
 };
 std::vector<Backend> backends();
 const Backend& cpu();
-
-/// Fills with standard normal values of the counter generator, key (seed, 0), counter = element
-/// index, rounded to the tensor's type.
-void fill_normal(const TensorView& t, uint64_t seed);
 
 /// acc + A B for A [M,K] and B [K,N] of type t, stored as `out`; acc is what C held when `beta`.
 Program matmul(DType t, DType out, int64_t bm, int64_t bn, int64_t bk, bool beta = false);

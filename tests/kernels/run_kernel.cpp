@@ -40,6 +40,22 @@ std::vector<std::vector<double>> run_kernel(const std::string& kernel, const Pro
   return results;
 }
 
+std::vector<std::vector<double>> check_kernel(const std::string& kernel, const Problem& problem,
+                                              const std::vector<Tensor>& inputs) {
+  const KernelEntry& entry = kernels::kernel_named(kernel);
+  const Problem whole = complete(entry, problem);
+  const std::vector<std::vector<double>> got = run_kernel(kernel, problem, inputs);
+  const std::vector<TensorView> in(inputs.begin(), inputs.end());
+  std::vector<Tensor> outputs;
+  for (const kernels::Argument& a : entry.arguments(whole))
+    if (a.output) outputs.push_back(tensor(a.dtype, a.dims, got[outputs.size()]));
+  const check::Worst worst = check::worst_error(
+      entry.reference(whole, in), std::vector<TensorView>(outputs.begin(), outputs.end()));
+  EXPECT_LE(worst.ratio, 1) << to_string(whole) << ": element " << worst.index << " of output "
+                            << worst.output;
+  return got;
+}
+
 check::Subject subject(const KernelEntry& entry, const Problem& problem) {
   return {
       .arguments = entry.arguments(problem),

@@ -16,6 +16,11 @@ std::vector<std::vector<double>> run_kernel(const std::string& kernel,
                                             const kernels::Problem& problem,
                                             const std::vector<Tensor>& inputs);
 
+/// The same; each element must be within its bound of the kernel's reference.
+std::vector<std::vector<double>> check_kernel(const std::string& kernel,
+                                              const kernels::Problem& problem,
+                                              const std::vector<Tensor>& inputs);
+
 /// What check::Sweep runs: the entry at one problem on cpu:0.
 check::Subject subject(const kernels::KernelEntry& entry, const kernels::Problem& problem);
 
