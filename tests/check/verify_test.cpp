@@ -57,6 +57,47 @@ TEST(Sweep, ARightKernelPasses) {
   EXPECT_EQ(sweep.elements(), 6 * (15 + 1 + 7 + 1 + 24));
 }
 
+/// Largest magnitude that X of a subject holds over all values; NaN when there was one.
+double largest_input(Domain domain) {
+  double most = 0;
+  Sweep sweep;
+  Subject s = subject({40, 8}, [&](const Views& in, const Views& out) {
+    third(in, out);
+    for (double x : to_doubles(in[0])) most = std::isnan(x) || std::abs(x) > most ? x : most;
+  });
+  s.arguments[0].domain = domain;
+  sweep.add("third", s);
+  return std::abs(most);
+}
+
+TEST(Sweep, InputsKeepToTheirDomain) {
+  EXPECT_TRUE(std::isnan(largest_input(Domain::any)));
+  EXPECT_GT(largest_input(Domain::finite), 1000);
+  EXPECT_LE(largest_input(Domain::finite), 0x1p20);
+  EXPECT_LT(largest_input(Domain::small), 1);
+}
+
+TEST(Sweep, EveryOutputHasTheBoundOfItsType) {
+  Sweep sweep({.values = {Values::uniform}, .layouts = {}, .refuses_aliases = false});
+  const Subject two = {
+      {{"X", f32, {300}, false}, {"Y", f32, {300}, true}, {"Z", bf16, {300}, true}},
+      [](const Views& in, const Views& out) {
+        third(in, {out[0]});
+        // Off by a part of an ulp of Z, many of Y.
+        set(out[0], 7, get(out[0], 7) * (1 + 0x1p-12));
+        for (int64_t i = 0; i < 300; ++i) set(out[1], i, get(out[0], i));
+      },
+      [](std::span<const TensorView> in) {
+        Reference r = third_reference(in);
+        r.accuracy.out = bf16;
+        r.outputs.push_back(r.outputs[0]);
+        return r;
+      }};
+  sweep.add("two", two);
+  EXPECT_THAT(sweep.verdict(),
+              testing::AllOf(HasSubstr("uniform: Y[7] is"), testing::Not(HasSubstr(": Z["))));
+}
+
 TEST(Sweep, NothingRunIsNoPass) { EXPECT_EQ(Sweep().verdict(), "nothing was run\n"); }
 
 TEST(Sweep, SeesAWrongElement) {
