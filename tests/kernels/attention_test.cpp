@@ -91,22 +91,22 @@ void expect_gradients(const Problem& p) {
   EXPECT_LE(check::worst_error(dkv, std::vector<TensorView>{k, v}).ratio, 1);
 }
 
-Problem small_problem(int64_t sq, int64_t skv, const char* mask) {
-  return {{{"batch", 1}, {"heads", 4}, {"kv_heads", 2}, {"sq", sq}, {"skv", skv}, {"head", 5}},
+Problem small_problem(int64_t sq, int64_t skv, int64_t head, const char* mask) {
+  return {{{"batch", 1}, {"heads", 4}, {"kv_heads", 2}, {"sq", sq}, {"skv", skv}, {"head", head}},
           f32,
           {{"mask", mask}}};
 }
 
 TEST(AttentionBackward, IsTheDerivative) {
-  expect_gradients(small_problem(3, 4, "none"));
-  expect_gradients(small_problem(4, 7, "causal"));
-  expect_gradients(small_problem(5, 2, "causal"));  // rows that see no key
+  expect_gradients(small_problem(3, 4, 24, "none"));
+  expect_gradients(small_problem(4, 7, 8, "causal"));
+  expect_gradients(small_problem(5, 2, 8, "causal"));  // rows that see no key
 }
 
 TEST(AttentionBackward, RowsThatSeeNoKeyAddNothing) {
-  const Problem p = small_problem(3, 4, "none");
-  const Numbers big(4 * 3 * 5, 1e30);
-  const std::vector<int64_t> queries{1, 4, 3, 5}, keys{1, 2, 4, 5};
+  const Problem p = small_problem(3, 4, 24, "none");
+  const Numbers big(4 * 3 * 24, 1e30);
+  const std::vector<int64_t> queries{1, 4, 3, 24}, keys{1, 2, 4, 24};
   const std::vector<Tensor> in{
       test::tensor(f32, queries, big), normal_of(f32, keys, 2),
       normal_of(f32, keys, 3),         test::tensor(f32, queries, big),
@@ -139,9 +139,9 @@ TEST(AttentionMerge, SpecialStates) {
 /// Attention over some keys merged with attention over the others is attention over all.
 TEST(AttentionMerge, JoinsKeysThatWereSplit) {
   const Problem whole{
-      {{"batch", 1}, {"heads", 2}, {"kv_heads", 2}, {"sq", 6}, {"skv", 40}, {"head", 8}}, f32, {}};
-  const Tensor q = normal_of(f32, {1, 2, 6, 8}, 1), k = normal_of(f32, {1, 2, 40, 8}, 2),
-               v = normal_of(f32, {1, 2, 40, 8}, 3);
+      {{"batch", 1}, {"heads", 2}, {"kv_heads", 2}, {"sq", 6}, {"skv", 40}, {"head", 24}}, f32, {}};
+  const Tensor q = normal_of(f32, {1, 2, 6, 24}, 1), k = normal_of(f32, {1, 2, 40, 24}, 2),
+               v = normal_of(f32, {1, 2, 40, 24}, 3);
   const auto part = [&](int64_t begin, int64_t end) {
     Problem p = whole;
     p.shape["skv"] = end - begin;
@@ -150,7 +150,7 @@ TEST(AttentionMerge, JoinsKeysThatWereSplit) {
     return std::vector{test::tensor(f32, q.dims(), got[0]), test::tensor(f32, {1, 2, 6}, got[1])};
   };
   const std::vector<Tensor> a = part(0, 13), b = part(13, 40);
-  const Problem states{{{"batch", 1}, {"heads", 2}, {"sq", 6}, {"head", 8}}, f32, {}};
+  const Problem states{{{"batch", 1}, {"heads", 2}, {"sq", 6}, {"head", 24}}, f32, {}};
   const auto got = test::run_kernel("attention_merge", states, {a[0], a[1], b[0], b[1]});
   const check::Reference want = kernels::attention_reference(
       complete(kernels::kernel_named("attention"), whole), std::vector<TensorView>{q, k, v});
@@ -168,8 +168,8 @@ class AttentionPacked : public testing::Test {
       attention_packed({q_, k_, v_, query_offsets, key_offsets});
     });
   }
-  const Tensor q_ = normal_of(f32, {5, 4, 6}, 1), k_ = normal_of(f32, {4, 2, 6}, 2),
-               v_ = normal_of(f32, {4, 2, 6}, 3);
+  const Tensor q_ = normal_of(f32, {5, 4, 24}, 1), k_ = normal_of(f32, {4, 2, 24}, 2),
+               v_ = normal_of(f32, {4, 2, 24}, 3);
   const Tensor queries_ = offsets({0, 2, 5}), keys_ = offsets({0, 4, 4}, i32);
 };
 
@@ -212,7 +212,7 @@ TEST_F(AttentionPacked, RefusesTensorsThatDoNotFit) {
   const kernels::PackedSequences x{q_, k_, v_, queries_, keys_};
   const kernels::PackedAttention y = attention_packed(x);
   TW_EXPECT_ERROR(UserError,
-                  "dO is f32[4,2,6] strides [12,6,1], wanted f32[5,4,6] strides [24,6,1]",
+                  "dO is f32[4,2,24] strides [48,24,1], wanted f32[5,4,24] strides [96,24,1]",
                   [&] { attention_packed_backward(x, y, k_); });
   TW_EXPECT_ERROR(UserError, "gradients of attention with a soft cap of 30: there are none",
                   [&] { attention_packed_backward(x, y, q_, {.softcap = 30}); });

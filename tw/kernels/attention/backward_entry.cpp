@@ -66,11 +66,12 @@ std::vector<Problem> backward_sweep() {
                                  {1, 2, 1, 65, 130, 24},
                                  {2, 3, 3, 130, 5, 24},
                                  {1, 2, 1, 0, 6, 24},
-                                 {2, 2, 2, 4, 0, 24}})
+                                 {2, 2, 2, 4, 0, 24},
+                                 {3, 6, 3, 7, 9, 24}})
     all.push_back(backward_problem(s, f32));
-  for (const BackwardSizes& s : {BackwardSizes{2, 2, 2, 5, 7, 9},
-                                 {1, 4, 2, 150, 70, 9},
-                                 {1, 1, 1, 70, 150, 9},
+  for (const BackwardSizes& s : {BackwardSizes{2, 2, 2, 5, 7, 8},
+                                 {1, 4, 2, 150, 70, 8},
+                                 {1, 1, 1, 70, 150, 8},
                                  {1, 2, 1, 9, 12, 256}})
     all.push_back(backward_problem(s, f32, "causal"));
   all.push_back(backward_problem({1, 4, 1, 20, 90, 33}, bf16, "causal"));

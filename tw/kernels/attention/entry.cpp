@@ -79,7 +79,7 @@ std::vector<Problem> merge_sweep() {
   add(f32, 1, 2, 0, 64);
   for (const DType t : {f32, bf16, f16}) {
     add(t, 1, 2, 40, 33);
-    add(t, 3, 1, 5, 33);
+    add(t, 3, 3, 5, 33);
   }
   return all;
 }
