@@ -30,6 +30,10 @@ struct BackwardContext {
   }
 };
 
+/// The terms of delta, in f64: exact, so that it is all one whether a compiler contracts them into
+/// their sum.
+Tile products(const Tile& g, const Tile& o) { return cast(g, f64) * cast(o, f64); }
+
 /// dQ of a block of queries. Keys or elements of a head run along rows and queries along columns,
 /// as in the forward pass.
 class QueryGradient {
@@ -41,7 +45,8 @@ class QueryGradient {
         queries_(transpose(c.rows(x.Q, block, c.t.queries)) * c.scale()),
         gradients_(transpose(c.rows(x.dO, block, c.t.queries))),
         log_sum_(as_row(c.log_sums(x.L, block))),
-        delta_(col_sum(gradients_ * transpose(c.rows(x.O, block, c.t.queries)))),
+        delta_(
+            cast(col_sum(products(gradients_, transpose(c.rows(x.O, block, c.t.queries)))), f32)),
         out_(c.k.zeros(f32, {c.form.head, c.t.queries}).named("dQ")) {}
 
   /// Blocks that all queries see whole, then those at the edge of what is seen.
@@ -125,7 +130,7 @@ class KeyGradients {
     Tile g = c_.rows(x.dO, i, c_.t.queries);
     Tile none = c_.k.zeros(f32, {c_.t.queries, c_.t.keys});
     Tile p = exp(dot(q, keys_, none) - as_col(c_.log_sums(x.L, i)));
-    Tile delta = row_sum(g * c_.rows(x.O, i, c_.t.queries));
+    Tile delta = cast(row_sum(products(g, c_.rows(x.O, i, c_.t.queries))), f32);
     Tile ds = p * (dot(g, values_, none) - delta);
     if (edge) {
       Tile keep = seen(i);
