@@ -15,9 +15,8 @@ namespace tw::kernels {
 const std::vector<KernelEntry>& kernel_list() {
   static const std::vector<KernelEntry> all = [] {
     std::vector<KernelEntry> list;
-    for (auto family :
-         {attention_entries, attention_backward_entries, elementwise_entries, gemm_entries,
-          random_entries, row_entries, scan_entries, select_entries})
+    for (auto family : {attention_entries, attention_backward_entries, elementwise_entries,
+                        gemm_entries, random_entries, row_entries, scan_entries, select_entries})
       for (KernelEntry& k : family()) list.push_back(std::move(k));
     std::ranges::sort(list, {}, [](const KernelEntry& k) { return std::string(k.name); });
     return list;
