@@ -107,6 +107,39 @@ const Break kBreaks[] = {
     {"'store': 'Z' is read only", [](Program& p) { p.params[3].kind = ParamKind::in; }},
     {"'store': a store has no pad",
      [](Program& p) { first(p, Opcode::store).as<ViewAttr>().pad.i = 1; }},
+    {"'gather': parameter 9 does not exist",
+     [](Program& p) { first(p, Opcode::gather).as<PlaceAttr>().view.param = 9; }},
+    {"'gather': 3 operands, not 2",
+     [](Program& p) { first(p, Opcode::gather).as<PlaceAttr>().masked = false; }},
+    {"'gather': axis 1 of 'X' has an origin and a coordinate",
+     [](Program& p) { first(p, Opcode::gather).as<PlaceAttr>().view.origin[1] = 3; }},
+    {"'gather' at coordinates f32[16,8], wanted i32 or i64; cast them",
+     [](Program& p) { first(p, Opcode::gather).in[0] = 0; }},
+    {"'gather' needs a b1 mask, got i32[16,1]; compare with ne(x, 0)",
+     [](Program& p) {
+       Op& op = first(p, Opcode::gather);
+       op.in[2] = op.in[0];
+     }},
+    {"'gather' on shapes [16,1] and [8]: ranks differ",
+     [](Program& p) { first(p, Opcode::gather).in[1] = first(p, Opcode::store).in[0]; }},
+    {"'gather': its type is f32[16,4], the operands give f32[16,8]",
+     [](Program& p) {
+       p.values[first(p, Opcode::gather).out[0]].type.shape = {16, 4};
+     }},
+    {"'scatter': a scatter has no pad",
+     [](Program& p) { first(p, Opcode::scatter).as<PlaceAttr>().pad.i = 1; }},
+    {"'scatter': b1[16,8] does not fit 'Y'",
+     [](Program& p) {
+       Op& op = first(p, Opcode::scatter);
+       op.in[2] = op.in[3];
+     }},
+    {"'atomic': 2 results",
+     [](Program& p) {
+       Op& op = first(p, Opcode::atomic);
+       op.out.push_back(p.new_value(p.type(op.out[0]), {}));
+     }},
+    {"atomic and on elements of f32; wanted i32, i64, u32 or u64",
+     [](Program& p) { first(p, Opcode::atomic).as<AtomicAttr>().op = AtomicOp::and_; }},
     {"'full': a constant of f32 must be a float",
      [](Program& p) { first(p, Opcode::full).as<FullAttr>().value = Number{}; }},
     {"'iota': axis 2 of i64[16,8]",

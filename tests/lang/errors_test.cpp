@@ -11,16 +11,13 @@
 #include "tw/base/error.h"
 #include "tw/lang/lang.h"
 
+#include "tests/lang/error_case.h"
 #include "tests/support/golden.h"
 
 namespace tw {
 namespace {
 
-struct Case {
-  const char* name;
-  int line;
-  std::function<void(Trace&)> run;
-};
+using test::Case;
 
 // Places in the text of a message, counted from the line of the case too.
 std::string with_relative_places(const std::string& text, int line) {
@@ -459,7 +456,7 @@ const std::vector<Case> kControl = {
 
 TEST(Errors, WrongProgramsSayWhatIsWrongAndWhere) {
   std::string all;
-  for (const auto* list : {&kOperands, &kShapes, &kMemory, &kControl})
+  for (const auto* list : {&kOperands, &test::place_errors(), &kShapes, &kMemory, &kControl})
     for (const Case& c : *list) all += message(c);
   EXPECT_EQ(all.find("NOT CAUGHT"), std::string::npos) << all;
   TW_EXPECT_GOLDEN("errors.txt", all);

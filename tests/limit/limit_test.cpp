@@ -162,5 +162,32 @@ TEST(Limit, IsTheSlowerResource) {
   EXPECT_EQ(cache.time_us(), (2.0 * 64 * 128 * 64 + 64 * 128) / 1000);
 }
 
+// What a gather reads may lie anywhere: at most every element once, at most the tensor.
+TEST(LeastWork, OfGathersAndScatters) {
+  const char* const text = R"(program lookup
+dim V
+dim N
+in X: f32[V, 100]
+in ids: i32[N]
+out Y: f32[N, 100]
+inout Z: i32[V]
+grid (cdiv(N, 8))
+
+%0 = load ids{pid0*8} : i32[8]
+%1 = reshape %0 : i32[8,1]
+%2 = iota axis 1 : i64[1,100]
+%3 = gather X{%1, %2} : f32[8,100]
+scatter %3 to Y{%1, %2}
+%4 = full 1 : i32[8]
+atomic add relaxed device %4 to Z{%0}
+)";
+  for (const int64_t v : {20, 100000}) {
+    const Work w = work(text, {v, 60});
+    EXPECT_EQ(w.bytes_read, 4 * (std::min<int64_t>(v * 100, 6000) + 60 + std::min<int64_t>(v, 60)));
+    EXPECT_EQ(w.bytes_written, 4 * (6000 + std::min<int64_t>(v, 60)));
+    EXPECT_EQ(std::llround(w.flops), 60);
+  }
+}
+
 }  // namespace
 }  // namespace tw

@@ -56,6 +56,28 @@ TEST(PlaceTiles, LongChainsThatReuseTheirValuesAreOneNest) {
               ElementsAre("load"));
 }
 
+// Of coordinates in tiles nothing is known: what a later write may change is read before it.
+TEST(PlaceTiles, GathersAndLoadsBeforeWritesToTheirTensorAreKept) {
+  const std::string at = "%0 = iota axis 0 : i64[16]\n";
+  EXPECT_THAT(kept(at + "%1 = gather Y{%0} : f32[16]\nscatter %1 to Y{%0}\n"),
+              ElementsAre("gather"));
+  EXPECT_THAT(kept(at + "%1 = gather Y{%0} : f32[16]\nstore %1 to Y{pid0*16}\n"),
+              ElementsAre("gather"));
+  EXPECT_THAT(kept(at + "%1 = load Y{0} : f32[16]\nscatter %1 to Y{%0}\n"), ElementsAre("load"));
+  EXPECT_THAT(kept(at + "%1 = load Y{0} : f32[16]\n"
+                        "atomic add relaxed device %1 to Y{%0}\nstore %1 to Z{pid0*16}\n"),
+              ElementsAre("load"));
+  EXPECT_THAT(kept(at + "%1 = gather Y{%0} : f32[16]\nscatter %1 to Z{%0}\n"), IsEmpty());
+  EXPECT_THAT(kept(at + "%1 = gather X{%0} : f32[16]\nscatter %1 to Y{%0}\n"), IsEmpty());
+}
+
+TEST(PlaceTiles, GathersThatTwoNestsReadAreKept) {
+  EXPECT_THAT(kept("%0 = iota axis 0 : i64[16]\n%1 = gather X{%0} : f32[16]\n"
+                   "%2 = reduce sum %1 axis 0 : f32[1]\n%3 = mul %1, %2 : f32[16]\n"
+                   "store %3 to Z{pid0*16}\n"),
+              ElementsAre("gather"));
+}
+
 TEST(PlaceTiles, DearValuesOfTwoNestsAreKept) {
   EXPECT_THAT(kept("%0 = load X{pid0*16} : f32[16]\n"
                    "%1 = exp %0 : f32[16]\n"

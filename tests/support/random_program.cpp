@@ -176,7 +176,7 @@ class Maker {
 
 /// Whether the op, or one inside it, stores.
 bool writes(const Op& op) {
-  if (op.code == Opcode::store) return true;
+  if (info(op.code).effect == Effect::write) return true;
   return std::any_of(op.regions.begin(), op.regions.end(), [](const Region& r) {
     return std::any_of(r.ops.begin(), r.ops.end(), writes);
   });

@@ -381,8 +381,9 @@ void Writer::fragment(int depth) {
   const uint64_t pick = r.below(100);
   if (pick < 50) return elementwise();
   if (pick < 60) return shape_op();
-  if (pick < 70) return convert();
-  if (pick < 78) return source();
+  if (pick < 68) return convert();
+  if (pick < 73) return source();
+  if (pick < 78) return gather_fragment();
   if (pick < 83) return dot_fragment();
   if (pick < 89) return reduce_fragment();
   if (pick < 92) return custom_reduce_fragment();
@@ -436,6 +437,7 @@ void Writer::store_own(int param) {
     value = binary(r.percent(50) ? Opcode::add : Opcode::max, before, value);
   }
   store(v, value);
+  if (r.percent(35)) place_own(v, shape);
   const bool again = computes(a.dtype) && r.percent(30);
   if (again) {
     const Known back = load(param, v, shape, is_float(a.dtype) ? 0.5 : 2);

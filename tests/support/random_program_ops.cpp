@@ -176,6 +176,52 @@ void Writer::store(const View& v, const Known& a) {
   regions_.back().ops.push_back(Op{Opcode::store, {}, {a.id}, {}, ViewAttr{v, Number{}}, {}});
 }
 
+Known Writer::gather(const View& v, const std::vector<Known>& at, const Known* mask,
+                     const Extents& shape) {
+  const Param& param = p.params[static_cast<size_t>(v.param)];
+  const DType t = param.dtype;
+  const double pad = t == b1 ? r.below(2) : r.between(0, 2);
+  std::vector<Known> in = at;
+  if (mask) in.push_back(*mask);
+  const Number n = is_float(t) ? Number{false, 0, pad} : Number{true, static_cast<int64_t>(pad), 0};
+  Known k = emit(Opcode::gather, in, {t, shape}, PlaceAttr{v, mask != nullptr, n});
+  k.magnitude = is_float(t) ? 3 : 4;
+  k.loose = param.kind != ParamKind::in && is_float(t);
+  return k;
+}
+
+void Writer::place(const View& v, const std::vector<Known>& at, const Known& value,
+                   const Known* mask) {
+  Op op{Opcode::scatter, {}, {}, {}, PlaceAttr{v, mask != nullptr, {}}, {}};
+  std::vector<Known> in = at;
+  in.push_back(value);
+  if (mask) in.push_back(*mask);
+  for (const Known& k : in) {
+    used(k);
+    op.in.push_back(k.id);
+  }
+  regions_.back().ops.push_back(std::move(op));
+}
+
+void Writer::atomic(const View& v, const std::vector<Known>& at, const Known& value,
+                    const Known* mask, const Extents& shape) {
+  const Param& param = p.params[static_cast<size_t>(v.param)];
+  std::vector<AtomicOp> ops{AtomicOp::add, AtomicOp::add, AtomicOp::min, AtomicOp::max};
+  const std::vector<AtomicOp> bits{AtomicOp::and_, AtomicOp::or_, AtomicOp::xor_};
+  if (!is_float(param.dtype)) ops.insert(ops.end(), bits.begin(), bits.end());
+  const auto order = static_cast<MemoryOrder>(r.below(4));
+  const AtomicAttr how{v, mask != nullptr, r.of(ops), order, static_cast<MemoryScope>(r.below(3))};
+  place(v, at, value, mask);
+  Op& op = regions_.back().ops.back();
+  op.code = Opcode::atomic;
+  op.attr = how;
+  // What an element was before depends on the order of elements where several are at one place.
+  if (is_float(param.dtype) || r.percent(85)) return;
+  Known old{p.new_value({param.dtype, shape}, {}), {param.dtype, shape}, 12, false, 0};
+  op.out.push_back(old.id);
+  remember(old);
+}
+
 void Writer::open(std::vector<Known> args, Region& region) {
   marks_.push_back(pool_.size());
   for (const Known& a : args) {

@@ -64,6 +64,12 @@ class Writer {
   Known dot(const Known& a, const Known& b, const Known& acc);
   Known load(int param, const View& v, const Extents& shape, double pad);
   void store(const View& v, const Known& a);
+  Known gather(const View& v, const std::vector<Known>& at, const Known* mask,
+               const Extents& shape);
+  /// A scatter, or an atomic; whether that gives the old elements.
+  void place(const View& v, const std::vector<Known>& at, const Known& value, const Known* mask);
+  void atomic(const View& v, const std::vector<Known>& at, const Known& value, const Known* mask,
+              const Extents& shape);
 
   // Choices.
   Known any();                      ///< from the pool, the less used the likelier
@@ -89,6 +95,7 @@ class Writer {
   void loop_fragment(int depth);
   void if_fragment(int depth);
   void fragment(int depth);
+  void gather_fragment();
   void store_fragment();
   /// A store into parameter `param` at the part of it that belongs to this instance.
   void store_own(int param);
@@ -108,6 +115,10 @@ class Writer {
   Known shaped(const Known& a, const Extents& shape);
   void elementwise_of(Opcode code);
   std::vector<Expr> origins(const Cut& c);
+  Known decided();  ///< a value that backends agree on
+  Known coordinate(const Extents& shape, int axis, const Expr& origin, int64_t extent, bool inside);
+  std::vector<Known> coordinates(View& v, const Extents& shape, bool inside);
+  void place_own(const View& v, const Extents& shape);
   View own_view(int param, Extents& shape);
   std::vector<Expr> other_pids(int param) const;
   Known like(const Known& k);

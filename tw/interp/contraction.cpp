@@ -51,6 +51,8 @@ std::vector<bool> contracting_products(const Program& p) {
     moves_of(op, moves);
     if (op.code == Opcode::add || op.code == Opcode::sub)
       for (ValueId v : op.in) added[v] = true;
+    if (op.code == Opcode::atomic && op.as<AtomicAttr>().op == AtomicOp::add)
+      added[*place_operands(op).value] = true;
     if (op.code == Opcode::mul) product[op.out[0]] = true;
   });
   // Backwards along the moves until nothing changes; loops make cycles.

@@ -4,6 +4,7 @@
 #include "tw/interp/bounded.h"
 #include "tw/interp/fold.h"
 #include "tw/interp/impl/machine.h"
+#include "tw/ir/infer.h"
 
 namespace tw {
 
@@ -20,6 +21,12 @@ void Machine::execute(const Op& op) {
       return load(op);
     case Opcode::store:
       return store(op);
+    case Opcode::gather:
+      return gather(op);
+    case Opcode::scatter:
+      return scatter(op);
+    case Opcode::atomic:
+      return atomic(op);
     case Opcode::cast:
       return cast(op);
     case Opcode::bitcast:
@@ -149,6 +156,57 @@ void Machine::store(const Op& op) {
     const Scalar& value = in(op).data[at++];
     if (memory.inside(c)) memory.write(c, value);
   });
+}
+
+void Machine::places(const Op& op, const VisitPlace& visit) const {
+  const auto tile = [&](ValueId v) -> const TileData& { return values_[v]; };
+  for_each_place(op, place_extents(p_, op), origin_of(*view_of(op)), tile, visit);
+}
+
+void Machine::gather(const Op& op) {
+  const auto& a = op.as<PlaceAttr>();
+  const ParamMemory& memory = memory_[static_cast<size_t>(a.view.param)];
+  TileData t = make_tile(out_type(op));
+  const Scalar pad = from_number(t.type.dtype, a.pad);
+  size_t at = 0;
+  places(op, [&](const PlaceAt& place) {
+    const bool known = !place.undecided && !place.maybe_taken;
+    const bool read = place.taken && memory.inside(place.at);
+    t.data[at++] = !known ? Scalar::unknown() : read ? memory.read(place.at) : pad;
+  });
+  define(op, std::move(t));
+}
+
+void Machine::scatter(const Op& op) {
+  ParamMemory& memory = memory_[static_cast<size_t>(op.as<PlaceAttr>().view.param)];
+  places(op, [&](const PlaceAt& place) {
+    if (place.undecided && place.taken) memory.forget();
+    if (place.undecided || !place.taken || !memory.inside(place.at)) return;
+    memory.write(place.at, place.maybe_taken ? Scalar::unknown() : place.value);
+  });
+}
+
+void Machine::atomic(const Op& op) {
+  const auto& a = op.as<AtomicAttr>();
+  ParamMemory& memory = memory_[static_cast<size_t>(a.view.param)];
+  const DType t = p_.params[static_cast<size_t>(a.view.param)].dtype;
+  // What an element was before depends on the order of instances.
+  const bool ordered = !bounded_ || tw::count(launch_.grid) == 1;
+  Elements before;
+  places(op, [&](const PlaceAt& place) {
+    if (place.undecided && place.taken) memory.forget();
+    const bool done = !place.undecided && place.taken && memory.inside(place.at);
+    const bool known = !place.undecided && !place.maybe_taken && (!done || ordered);
+    const Scalar old = done ? memory.read(place.at) : from_number(t, Number{!is_float(t), 0, 0});
+    before.push_back(known ? old : Scalar::unknown());
+    if (!done) return;
+    const Scalar value = place.maybe_taken ? Scalar::unknown() : place.value;
+    if (bounded_)
+      memory.update(a.op, place.at, value);
+    else
+      memory.write(place.at, updated(a.op, t, old, value));
+  });
+  if (!op.out.empty()) define(op, {out_type(op), std::move(before)});
 }
 
 void Machine::cast(const Op& op) {

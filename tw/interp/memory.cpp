@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "tw/interp/bounded.h"
+
 namespace tw {
 
 ParamMemory::ParamMemory(TensorView view, bool written)
@@ -34,6 +36,55 @@ Scalar ParamMemory::read(const Extents& at) const {
 }
 
 void ParamMemory::write(const Extents& at, const Scalar& value) {
+  sums_.erase(static_cast<size_t>(position(view_.dims, at)));
+  put(at, value);
+}
+
+void ParamMemory::update(AtomicOp op, const Extents& at, const Scalar& value) {
+  const DType t = view_.dtype;
+  const auto where = static_cast<size_t>(position(view_.dims, at));
+  const Scalar& old = elements_[where];
+  if (op != AtomicOp::add || !is_float(t)) {
+    const bool unknown = old.undecided || value.undecided;
+    const bool extremum = op == AtomicOp::min || op == AtomicOp::max;
+    const Opcode code = op == AtomicOp::min ? Opcode::min : Opcode::max;
+    return write(at, op == AtomicOp::exch ? value
+                     : unknown            ? Scalar::unknown()
+                     : extremum           ? bounded_binary(code, t, old, value, false)
+                                          : updated(op, t, old, value));
+  }
+  std::vector<Scalar>& terms = sums_[where];
+  if (terms.empty()) terms.push_back(old);
+  terms.push_back(value);
+  put(at, bounded_sum(t, terms));
+}
+
+void ParamMemory::forget() {
+  sums_.clear();
+  for (Scalar& element : elements_) element = Scalar::unknown();
+}
+
+Scalar updated(AtomicOp op, DType t, const Scalar& old, const Scalar& value) {
+  switch (op) {
+    case AtomicOp::add:
+      return exact_binary(Opcode::add, t, old, value);
+    case AtomicOp::min:
+      return exact_binary(Opcode::min, t, old, value);
+    case AtomicOp::max:
+      return exact_binary(Opcode::max, t, old, value);
+    case AtomicOp::and_:
+      return exact_binary(Opcode::and_, t, old, value);
+    case AtomicOp::or_:
+      return exact_binary(Opcode::or_, t, old, value);
+    case AtomicOp::xor_:
+      return exact_binary(Opcode::xor_, t, old, value);
+    case AtomicOp::exch:
+      return value;
+  }
+  return value;
+}
+
+void ParamMemory::put(const Extents& at, const Scalar& value) {
   elements_[static_cast<size_t>(position(view_.dims, at))] = value;
   const uint64_t bits = to_bits(view_.dtype, value);
   std::memcpy(address(at), &bits, static_cast<size_t>(bytes(view_.dtype)));

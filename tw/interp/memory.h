@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "tw/interp/scalar.h"
@@ -17,13 +18,21 @@ class ParamMemory {
   bool inside(const Extents& at) const;
   Scalar read(const Extents& at) const;  ///< `at` is inside
   void write(const Extents& at, const Scalar& value);
+  /// An atomic update in bounded mode: float sums hold whatever the order of their terms.
+  void update(AtomicOp op, const Extents& at, const Scalar& value);
+  void forget();  ///< any element may have been written
   const std::vector<Scalar>& elements() const { return elements_; }  ///< of a written parameter
 
  private:
+  void put(const Extents& at, const Scalar& value);
   uint8_t* address(const Extents& at) const;
   TensorView view_;
   bool written_;
   std::vector<Scalar> elements_;
+  std::map<size_t, std::vector<Scalar>> sums_;  ///< terms of elements that atomics add to
 };
+
+/// The element that an atomic leaves, in the exact dtype.
+Scalar updated(AtomicOp op, DType t, const Scalar& old, const Scalar& value);
 
 }  // namespace tw

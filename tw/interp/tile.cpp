@@ -23,13 +23,9 @@ int64_t position(const Extents& shape, const Extents& index) {
   return at;
 }
 
-namespace {
-
 const Scalar& element(const TileData& a, const Extents& index) {
   return a.data[static_cast<size_t>(position(a.type.shape, index))];
 }
-
-}  // namespace
 
 TileData map(const Type& result, const TileData& a, const Unary& f) {
   TileData r = make_tile(result);

@@ -21,6 +21,9 @@ void for_each_index(const Extents& shape, const std::function<void(const Extents
 /// Row-major position of an index; extents of 1 stretch: the index counts as 0 along them.
 int64_t position(const Extents& shape, const Extents& index);
 
+/// The element at an index; extents of 1 stretch.
+const Scalar& element(const TileData& a, const Extents& index);
+
 using Unary = std::function<Scalar(const Scalar&)>;
 using Binary = std::function<Scalar(const Scalar&, const Scalar&)>;
 using Ternary = std::function<Scalar(const Scalar&, const Scalar&, const Scalar&)>;

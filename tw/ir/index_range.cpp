@@ -34,10 +34,10 @@ class IndexRanges {
     if (const auto* loop = std::get_if<LoopAttr>(&op.attr)) {
       for (const Expr& e : {loop->lo, loop->hi, loop->step})
         check(e, "a loop bound", op.at, kIndex);
-    } else if (const auto* view = std::get_if<ViewAttr>(&op.attr)) {
+    } else if (const View* view = view_of(op)) {
       const std::string what =
-          fmt::format("a coordinate of '{}'", program_.params[view->view.param].name);
-      for (const Expr& e : view->view.origin) check(e, what, op.at, kIndex);
+          fmt::format("a coordinate of '{}'", program_.params[view->param].name);
+      for (const Expr& e : view->origin) check(e, what, op.at, kIndex);
     } else {
       for_each_expr(op, [&](const Expr& e) { check(e, "an index", op.at, kExact); });
     }

@@ -54,6 +54,9 @@ Needs needs(Opcode code) {
     case Opcode::index:
     case Opcode::load:
     case Opcode::store:
+    case Opcode::gather:
+    case Opcode::scatter:
+    case Opcode::atomic:
     case Opcode::cast:
     case Opcode::bitcast:
     case Opcode::philox:
@@ -151,6 +154,9 @@ bool is_elementwise(Opcode code) {
     case Opcode::iota:
     case Opcode::load:
     case Opcode::store:
+    case Opcode::gather:
+    case Opcode::scatter:
+    case Opcode::atomic:
     case Opcode::reshape:
     case Opcode::transpose:
     case Opcode::broadcast:

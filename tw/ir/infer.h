@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "tw/ir/program.h"
 
 namespace tw {
@@ -31,6 +33,15 @@ Type infer_fold(const Op& op, const Type& a);
 Type infer_reduce(const Type& a, int axis, Combiner combiner, SourceLoc at);
 Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at);
 
+/// The extents to which coordinates (i32 or i64 tiles), a mask (b1) and what is written stretch.
+/// A value or a mask may be absent.
+Extents infer_place(Opcode code, const std::vector<Type>& at, const std::optional<Type>& value,
+                    const std::optional<Type>& mask, SourceLoc line);
+/// Those extents for a gather, scatter or atomic of a program.
+Extents place_extents(const Program& p, const Op& op);
+/// What an atomic of this kind takes: i32 i64 u32 u64, and f32 f64 but for and, or, xor.
+void check_atomic(AtomicOp op, DType t, SourceLoc at);
+
 /// True for ops that make each element of the result from the elements at its place, anywhere in
 /// the tile: what a combiner region may hold.
 bool is_elementwise(Opcode code);
@@ -45,6 +56,9 @@ Extents broadcast_extents(const Extents& a, const Extents& b, const char* what, 
 /// The op's name as text writes it: "lt", "min_num", "RZ".
 const char* name(Combiner c);
 const char* name(CompareKind c);
+const char* name(AtomicOp op);
+const char* name(MemoryOrder order);
+const char* name(MemoryScope scope);
 const char* name(Precision p);
 const char* name(Rounding r);
 

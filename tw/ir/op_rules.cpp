@@ -27,9 +27,9 @@ void check_number(const Op& op, const Number& n, DType t) {
   if (n.i < lo || n.i > hi) fail(op, fmt::format("{} does not fit {}", n.i, name(t)));
 }
 
-void check_view(const Program& p, const Op& op, const Type& tile) {
-  const auto& a = op.as<ViewAttr>();
-  const View& v = a.view;
+// Returns the parameter.
+const Param& check_view_of(const Program& p, const Op& op) {
+  const View& v = *view_of(op);
   if (v.param < 0 || static_cast<size_t>(v.param) >= p.params.size())
     fail(op, fmt::format("parameter {} does not exist", v.param));
   const Param& param = p.params[static_cast<size_t>(v.param)];
@@ -40,15 +40,52 @@ void check_view(const Program& p, const Op& op, const Type& tile) {
     if (v.axes[k] < 0 || static_cast<size_t>(v.axes[k]) >= param.dims.size() ||
         (k > 0 && v.axes[k] <= v.axes[k - 1]))
       fail(op, fmt::format("the axes of a view of '{}' must ascend and exist", param.name));
+  if (info(op.code).effect == Effect::write && param.kind == ParamKind::in)
+    fail(op, fmt::format("'{}' is read only", param.name));
+  return param;
+}
+
+void check_view(const Program& p, const Op& op, const Type& tile) {
+  const auto& a = op.as<ViewAttr>();
+  const View& v = a.view;
+  const Param& param = check_view_of(p, op);
   if (tile.dtype != param.dtype || tile.shape.size() != v.axes.size())
     fail(op, fmt::format("{} does not fit a view of '{}', {} of {} axes", to_string(tile),
                          param.name, name(param.dtype), v.axes.size()));
   if (op.code == Opcode::store) {
-    if (param.kind == ParamKind::in) fail(op, fmt::format("'{}' is read only", param.name));
     if (!(a.pad == Number{})) fail(op, "a store has no pad");
   } else {
     check_number(op, a.pad, param.dtype);
   }
+}
+
+void check_place_pad(const Op& op, DType t) {
+  const auto* place = std::get_if<PlaceAttr>(&op.attr);
+  if (op.code == Opcode::gather) check_number(op, place->pad, t);
+  if (op.code == Opcode::scatter && !(place->pad == Number{})) fail(op, "a scatter has no pad");
+}
+
+// A gather, scatter or atomic.
+void check_place(const Program& p, const Op& op) {
+  const Param& param = check_view_of(p, op);
+  const View& v = *view_of(op);
+  for (const int axis : v.axes)
+    if (!(v.origin[static_cast<size_t>(axis)] == Expr(0)))
+      fail(op, fmt::format("axis {} of '{}' has an origin and a coordinate", axis, param.name));
+  const auto* atomic = std::get_if<AtomicAttr>(&op.attr);
+  const bool masked = atomic ? atomic->masked : op.as<PlaceAttr>().masked;
+  const size_t want = v.axes.size() + (op.code == Opcode::gather ? 0 : 1) + (masked ? 1 : 0);
+  if (op.in.size() != want) fail(op, fmt::format("{} operands, not {}", op.in.size(), want));
+  const PlaceOperands in = place_operands(op);
+  const Extents shape = place_extents(p, op);
+  if (in.value && p.type(*in.value).dtype != param.dtype)
+    fail(op, fmt::format("{} does not fit '{}'", to_string(p.type(*in.value)), param.name));
+  if (atomic) check_atomic(atomic->op, param.dtype, op.at);
+  check_place_pad(op, param.dtype);
+  if (op.out.size() > 1) fail(op, fmt::format("{} results", op.out.size()));
+  if (!op.out.empty() && !(p.type(op.out[0]) == Type{param.dtype, shape}))
+    fail(op, fmt::format("its type is {}, the operands give {}", to_string(p.type(op.out[0])),
+                         to_string(Type{param.dtype, shape})));
 }
 
 void check_loop(const Program& p, const Facts& facts, const Op& op) {
@@ -149,6 +186,9 @@ Type expected(const Program& p, const Op& op) {
     case Opcode::index:
     case Opcode::load:
     case Opcode::store:
+    case Opcode::gather:
+    case Opcode::scatter:
+    case Opcode::atomic:
     case Opcode::reduce:
     case Opcode::scan:
     case Opcode::top_k:
@@ -224,6 +264,8 @@ void check_op(const Program& p, const Facts& facts, const Op& op) {
   if (is_fold(op.code)) return check_fold(p, op);
   if (op.code == Opcode::top_k) return check_top_k(p, op);
   if (op.code == Opcode::store) return check_view(p, op, p.type(op.in[0]));
+  if (op.code == Opcode::gather || op.code == Opcode::scatter || op.code == Opcode::atomic)
+    return check_place(p, op);
   const Type& out = p.type(op.out[0]);
   if (op.code == Opcode::load) check_view(p, op, out);
   if (op.code == Opcode::full) check_number(op, op.as<FullAttr>().value, out.dtype);

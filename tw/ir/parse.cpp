@@ -1,9 +1,8 @@
 #include <fmt/format.h>
-#include <map>
-#include <set>
 
 #include "tw/base/error.h"
 #include "tw/ir/impl/cursor.h"
+#include "tw/ir/impl/names.h"
 #include "tw/ir/impl/rules.h"
 #include "tw/ir/infer.h"
 #include "tw/ir/print.h"
@@ -18,6 +17,11 @@ constexpr Combiner kCombiners[] = {
     Combiner::sum,     Combiner::prod, Combiner::min, Combiner::max,  Combiner::min_num,
     Combiner::max_num, Combiner::and_, Combiner::or_, Combiner::xor_, Combiner::custom};
 constexpr Rounding kRoundings[] = {Rounding::RN, Rounding::RZ, Rounding::RU, Rounding::SR};
+constexpr AtomicOp kAtomics[] = {AtomicOp::add, AtomicOp::min,  AtomicOp::max, AtomicOp::and_,
+                                 AtomicOp::or_, AtomicOp::xor_, AtomicOp::exch};
+constexpr MemoryOrder kOrders[] = {MemoryOrder::relaxed, MemoryOrder::acquire, MemoryOrder::release,
+                                   MemoryOrder::acq_rel};
+constexpr MemoryScope kScopes[] = {MemoryScope::block, MemoryScope::device, MemoryScope::system};
 constexpr Precision kPrecisions[] = {Precision::ieee};
 // "<=" before "<": the first that fits is taken.
 constexpr CompareKind kCompares[] = {CompareKind::le, CompareKind::lt, CompareKind::eq,
@@ -35,7 +39,7 @@ bool has_regions(const Op& o) {
   return info(o.code).effect == Effect::control;
 }
 
-class Parser {
+class Parser : private Names {
  public:
   Parser(const std::string& text, const std::string& file)
       : file_(intern_file(file)), lines_(split_lines(text, file_)) {}
@@ -118,75 +122,6 @@ class Parser {
     c.expect("(");
     p_.grid = exprs(c, ")");
     if (p_.grid.empty()) c.fail("the grid has no axes, wanted 1 to 3");
-  }
-
-  // ---- expressions
-
-  std::optional<Symbol> symbol(const std::string& s) const {
-    if (auto d = dims_.find(s); d != dims_.end()) return Symbol{SymbolKind::dim, d->second};
-    if (!is_symbol_word(s)) return std::nullopt;
-    const bool pid = s[0] == 'p';
-    const std::string digits = s.substr(pid ? 3 : 1);
-    const int id = digits.size() > 7 ? -1 : std::stoi(digits);
-    if (pid ? id < 0 || static_cast<size_t>(id) >= p_.grid.size() : enclosing_.count(id) == 0)
-      return std::nullopt;
-    return Symbol{pid ? SymbolKind::pid : SymbolKind::loop, id};
-  }
-  Expr expr(Cursor& c, std::initializer_list<std::string_view> stops) {
-    return c.expr(stops, [this](const std::string& s) { return symbol(s); });
-  }
-  // A list that `close` ends; the opening bracket has been read.
-  std::vector<Expr> exprs(Cursor& c, std::string_view close) {
-    std::vector<Expr> list;
-    if (c.take(close)) return list;
-    do {
-      list.push_back(expr(c, {",", close}));
-    } while (c.take(","));
-    c.expect(close);
-    return list;
-  }
-
-  View view(Cursor& c) {
-    const std::string name = c.identifier("a parameter");
-    const auto param = params_.find(name);
-    if (param == params_.end()) c.fail(fmt::format("there is no parameter '{}'", name));
-    View v;
-    v.param = param->second;
-    if (c.take("[")) v.origin = exprs(c, "]");
-    c.expect("{");
-    if (c.take("}")) return v;
-    do {
-      const bool fixed = c.take("[");
-      if (!fixed) v.axes.push_back(static_cast<int>(v.origin.size()));
-      v.origin.push_back(fixed ? expr(c, {"]"}) : expr(c, {",", "}"}));
-      if (fixed) c.expect("]");
-    } while (c.take(","));
-    c.expect("}");
-    return v;
-  }
-
-  // ---- values
-
-  ValueId use(Cursor& c) {
-    const std::string l = c.label();
-    const auto it = visible_.find(l);
-    if (it == visible_.end())
-      c.fail(fmt::format("%{} is used where its definition does not reach", l));
-    return it->second;
-  }
-  std::vector<ValueId> uses(Cursor& c) {
-    std::vector<ValueId> list;
-    do {
-      list.push_back(use(c));
-    } while (c.take(","));
-    return list;
-  }
-  ValueId define(const std::string& label, const Type& t, SourceLoc at, const Cursor& c) {
-    if (!defined_.insert(label).second) c.fail(fmt::format("%{} is defined twice", label));
-    const size_t dot = label.find('.');
-    const ValueId v = p_.new_value(t, at, dot == std::string::npos ? "" : label.substr(0, dot));
-    visible_[label] = v;
-    return v;
   }
 
   // ---- ops
@@ -309,6 +244,8 @@ class Parser {
         {Opcode::full, &Parser::constant}, {Opcode::iota, &Parser::axis},
         {Opcode::par, &Parser::axis},      {Opcode::index, &Parser::index},
         {Opcode::load, &Parser::load},     {Opcode::store, &Parser::store},
+        {Opcode::gather, &Parser::place},  {Opcode::scatter, &Parser::place},
+        {Opcode::atomic, &Parser::place},
         {Opcode::cast, &Parser::cast},     {Opcode::transpose, &Parser::transpose},
         {Opcode::slice, &Parser::slice},   {Opcode::reduce, &Parser::fold},
         {Opcode::scan, &Parser::fold},     {Opcode::top_k, &Parser::top_k},
@@ -364,6 +301,36 @@ class Parser {
     o.in = {use(c)};
     if (!c.take_word("to")) c.wanted("'to <view>'");
     o.attr = ViewAttr{view(c), {}};
+  }
+
+  // A gather, scatter or atomic.
+  void place(Op& o, Cursor& c, Head&) {
+    AtomicAttr atomic;
+    PlaceAttr a;
+    if (o.code == Opcode::atomic)
+      atomic = {{},
+                false,
+                one_of(c, kAtomics, "an atomic operation"),
+                one_of(c, kOrders, "a memory order"),
+                one_of(c, kScopes, "a scope")};
+    std::vector<ValueId> last;
+    if (o.code != Opcode::gather) {
+      last.push_back(use(c));
+      if (!c.take_word("to")) c.wanted("'to <places>'");
+    }
+    a.view = view(c, &o.in);
+    a.masked = c.take_word("mask");
+    if (a.masked) last.push_back(use(c));
+    o.in.insert(o.in.end(), last.begin(), last.end());
+    const DType t = p_.params[static_cast<size_t>(a.view.param)].dtype;
+    if (o.code == Opcode::gather)
+      a.pad = c.take_word("pad") ? c.number(t) : Number{!is_float(t), 0, 0};
+    atomic.view = a.view;
+    atomic.masked = a.masked;
+    if (o.code == Opcode::atomic)
+      o.attr = atomic;
+    else
+      o.attr = a;
   }
 
   void cast(Op& o, Cursor& c, Head&) {
@@ -457,11 +424,6 @@ class Parser {
   const char* file_;
   std::vector<TextLine> lines_;
   size_t next_ = 0;
-  Program p_;
-  std::map<std::string, int> dims_, params_;
-  std::map<std::string, ValueId> visible_;
-  std::set<std::string> defined_;
-  std::set<int> enclosing_;
 };
 
 }  // namespace

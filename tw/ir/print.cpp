@@ -115,8 +115,8 @@ class Printer {
   }
 
   // Leading fixed axes stand in [..]; a fixed axis after the first tile axis stands in the braces,
-  // in brackets of its own.
-  std::string view(const View& v) const {
+  // in brackets of its own. `at`: coordinates of the other axes, instead of their origins.
+  std::string view(const View& v, const std::vector<ValueId>* at = nullptr) const {
     const auto param = static_cast<size_t>(v.param);
     std::string s = param < p_.params.size() ? p_.params[param].name : "?";
     const size_t lead =
@@ -124,20 +124,44 @@ class Printer {
                        : std::min(static_cast<size_t>(std::max(v.axes[0], 0)), v.origin.size());
     if (lead > 0) s += fmt::format("[{}]", exprs({v.origin.begin(), v.origin.begin() + lead}));
     std::string inner;
+    size_t next = 0;
     for (size_t a = lead; a < v.origin.size(); ++a) {
       const bool runs =
           std::find(v.axes.begin(), v.axes.end(), static_cast<int>(a)) != v.axes.end();
       const std::string e = expr(v.origin[a]);
-      inner += (inner.empty() ? "" : ", ") + (runs ? e : "[" + e + "]");
+      const bool given = runs && at != nullptr && next < at->size();
+      const std::string running = given ? value((*at)[next++]) : e;
+      inner += (inner.empty() ? "" : ", ") + (runs ? running : "[" + e + "]");
     }
     return s + "{" + inner + "}";
   }
 
+  // Of a gather, scatter or atomic.
+  std::string place(const Op& o) const {
+    const auto* atomic = std::get_if<AtomicAttr>(&o.attr);
+    const bool masked = atomic ? atomic->masked : o.as<PlaceAttr>().masked;
+    const size_t values = o.code == Opcode::gather ? 0 : 1;
+    if (o.in.size() != view_of(o)->axes.size() + values + (masked ? 1 : 0))
+      return fmt::format("{}?", info(o.code).name);
+    const PlaceOperands in = place_operands(o);
+    std::string s = info(o.code).name;
+    if (atomic)
+      s += fmt::format(" {} {} {}", name(atomic->op), name(atomic->order), name(atomic->scope));
+    if (in.value) s += fmt::format(" {} to", value(*in.value));
+    s += " " + view(*view_of(o), &in.at);
+    if (in.mask) s += " mask " + value(*in.mask);
+    if (o.code == Opcode::gather) s += pad(o.as<PlaceAttr>().pad, dtype_of_result(o));
+    return s;
+  }
+
+  static std::string pad(const Number& pad, DType t) {
+    const bool zero = pad.integral ? pad.i == 0 : pad == Number{false, 0, 0.0};
+    return zero ? "" : " pad " + number(pad, t);
+  }
+
   std::string load(const Op& o) const {
     const auto& a = o.as<ViewAttr>();
-    const Number& pad = a.pad;
-    const bool zero = pad.integral ? pad.i == 0 : pad == Number{false, 0, 0.0};
-    return "load " + view(a.view) + (zero ? "" : " pad " + number(pad, dtype_of_result(o)));
+    return "load " + view(a.view) + pad(a.pad, dtype_of_result(o));
   }
 
   std::string cast(const Op& o) const {
@@ -191,6 +215,10 @@ class Printer {
         return load(o);
       case Opcode::store:
         return fmt::format("store {} to {}", values(o.in), view(o.as<ViewAttr>().view));
+      case Opcode::gather:
+      case Opcode::scatter:
+      case Opcode::atomic:
+        return place(o);
       case Opcode::cast:
         return cast(o);
       case Opcode::transpose:

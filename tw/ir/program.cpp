@@ -64,6 +64,10 @@ template <class Attr, class F>
 void each_expr(Attr& attr, const F& f) {
   if (auto* view = std::get_if<ViewAttr>(&attr))
     for (auto& e : view->view.origin) f(e);
+  if (auto* place = std::get_if<PlaceAttr>(&attr))
+    for (auto& e : place->view.origin) f(e);
+  if (auto* atomic = std::get_if<AtomicAttr>(&attr))
+    for (auto& e : atomic->view.origin) f(e);
   if (auto* index = std::get_if<IndexAttr>(&attr)) f(index->value);
   if (auto* cast = std::get_if<CastAttr>(&attr)) f(cast->seed);
   if (auto* loop = std::get_if<LoopAttr>(&attr)) {
@@ -102,10 +106,28 @@ ValueId Program::new_value(Type type, SourceLoc at, std::string name) {
 }
 
 Effect effect(const Program& p, const Op& op) {
-  if (op.code == Opcode::load &&
-      p.params[static_cast<size_t>(op.as<ViewAttr>().view.param)].kind == ParamKind::in)
-    return Effect::pure;
-  return info(op.code).effect;
+  const Effect effect = info(op.code).effect;
+  if (effect != Effect::read) return effect;
+  const auto param = static_cast<size_t>(view_of(op)->param);
+  return p.params[param].kind == ParamKind::in ? Effect::pure : effect;
+}
+
+const View* view_of(const Op& op) {
+  if (const auto* view = std::get_if<ViewAttr>(&op.attr)) return &view->view;
+  if (const auto* place = std::get_if<PlaceAttr>(&op.attr)) return &place->view;
+  if (const auto* atomic = std::get_if<AtomicAttr>(&op.attr)) return &atomic->view;
+  return nullptr;
+}
+
+PlaceOperands place_operands(const Op& op) {
+  const auto* atomic = std::get_if<AtomicAttr>(&op.attr);
+  const bool masked = atomic ? atomic->masked : op.as<PlaceAttr>().masked;
+  const auto axes = static_cast<std::ptrdiff_t>(view_of(op)->axes.size());
+  PlaceOperands r;
+  r.at.assign(op.in.begin(), op.in.begin() + axes);
+  if (op.code != Opcode::gather) r.value = op.in[static_cast<size_t>(axes)];
+  if (masked) r.mask = op.in.back();
+  return r;
 }
 
 void walk(const Program& p, const std::function<void(const Op&)>& visit) {

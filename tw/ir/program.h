@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -43,6 +44,12 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
+/// What an atomic makes of the old element and the new value.
+enum class AtomicOp : uint8_t { add, min, max, and_, or_, xor_, exch };
+enum class MemoryOrder : uint8_t { relaxed, acquire, release, acq_rel };
+/// Among whom an atomic is indivisible and ordered.
+enum class MemoryScope : uint8_t { block, device, system };
+
 enum class Combiner : uint8_t { sum, prod, min, max, min_num, max_num, and_, or_, xor_, custom };
 /// How `dot` multiplies and adds f32 operands; narrower operands are exact in f32 products whatever
 /// this says.
@@ -68,6 +75,23 @@ struct ViewAttr {
   View view;
   Number pad;
   bool operator==(const ViewAttr&) const = default;
+};
+/// Elements of a parameter at coordinates that are computed: along each of `view.axes` (whose
+/// origin is 0) those of one operand, along the others the origin. Operands are the coordinates,
+/// then the value of what writes, then the mask.
+struct PlaceAttr {
+  View view;
+  bool masked = false;
+  Number pad;  ///< of gather
+  bool operator==(const PlaceAttr&) const = default;
+};
+struct AtomicAttr {
+  View view;
+  bool masked = false;
+  AtomicOp op = AtomicOp::add;
+  MemoryOrder order = MemoryOrder::relaxed;
+  MemoryScope scope = MemoryScope::device;
+  bool operator==(const AtomicAttr&) const = default;
 };
 struct CastAttr {
   Rounding rounding = Rounding::RN;
@@ -128,8 +152,9 @@ struct CondAttr {
   bool operator==(const CondAttr&) const = default;
 };
 using Attr =
-    std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, CastAttr, PermAttr, ReduceAttr,
-                 ScanAttr, TopKAttr, SliceAttr, DotAttr, LoopAttr, CondAttr, ContractAttr>;
+    std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, PlaceAttr, AtomicAttr, CastAttr,
+                 PermAttr, ReduceAttr, ScanAttr, TopKAttr, SliceAttr, DotAttr, LoopAttr, CondAttr,
+                 ContractAttr>;
 
 /// Index into Program::values.
 using ValueId = uint32_t;
@@ -206,8 +231,9 @@ struct Param {
   SourceLoc at;
 };
 
-/// One traced kernel. Every value is defined once; a use is dominated by its definition. A load of
-/// an `in` parameter is pure; loads of `out` and `inout` parameters keep their order with stores.
+/// One traced kernel. Every value is defined once; a use is dominated by its definition. A load or
+/// gather of an `in` parameter is pure; those of `out` and `inout` parameters keep their order with
+/// what writes.
 /// Instances (points of the grid) are unordered.
 struct Program {
   std::string name;
@@ -222,8 +248,18 @@ struct Program {
   ValueId new_value(Type type, SourceLoc at, std::string name = "");
 };
 
-/// The op's effect in this program: `load` of an `in` parameter is pure.
+/// The op's effect in this program: `load` and `gather` of an `in` parameter are pure.
 Effect effect(const Program& p, const Op& op);
+
+/// What memory the op reads or writes; null for other ops.
+const View* view_of(const Op& op);
+
+/// The operands of a gather, scatter or atomic by their role.
+struct PlaceOperands {
+  std::vector<ValueId> at;  ///< a coordinate for each of the view's axes
+  std::optional<ValueId> value, mask;
+};
+PlaceOperands place_operands(const Op& op);
 
 /// Whether an element takes ten instructions or more: exp, exp2, log, tanh, erf, div, rem, sqrt,
 /// rsqrt, philox.

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
+#include <optional>
 
 #include "tw/lang/trace.h"
 
@@ -14,6 +16,36 @@ struct LoadOptions {
 Tile load(const TileView& v, const LoadOptions& o = {}, SourceLoc at = SourceLoc::here());
 /// Elements outside the tensor are dropped.
 void store(const TileView& v, const Tile& t, SourceLoc at = SourceLoc::here());
+
+struct GatherOptions {
+  std::optional<Tile> mask = {};  ///< elements where it is false are not read, and are `pad`
+  Constant pad = 0;               ///< what elements outside the tensor read as
+};
+/// The elements of x at coordinates: for each axis (that [] left) an i32 or i64 tile, an Index or a
+/// number. Tiles have equal ranks; extents of 1 stretch. A negative coordinate is outside.
+Tile gather(const TensorRef& x, std::initializer_list<Arg> at, const GatherOptions& o = {},
+            SourceLoc line = SourceLoc::here());
+
+struct ScatterOptions {
+  std::optional<Tile> mask = {};  ///< elements where it is false are not written
+};
+/// Writes a value (a tile, or a number) at coordinates as in gather. Elements outside the tensor
+/// are dropped; of several at one place the last in row-major order stays.
+void scatter(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value,
+             const ScatterOptions& o = {}, SourceLoc line = SourceLoc::here());
+
+struct AtomicOptions {
+  std::optional<Tile> mask = {};  ///< elements where it is false are not updated
+  MemoryOrder order = MemoryOrder::relaxed;
+  MemoryScope scope = MemoryScope::device;
+};
+/// Combines each element at the coordinates with a value, indivisibly among all instances and in no
+/// stated order. Elements of i32, i64, u32, u64, f32, f64 (and_, or_, xor_: integers).
+void atomic(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
+            const AtomicOptions& o = {}, SourceLoc line = SourceLoc::here());
+/// The same; gives what each element was before its update, 0 where nothing is updated.
+Tile atomic_fetch(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
+                  const AtomicOptions& o = {}, SourceLoc line = SourceLoc::here());
 
 // ---- types and shapes
 

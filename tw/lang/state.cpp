@@ -296,7 +296,8 @@ Program TraceState::finish(SourceLoc at) {
   if (program.grid.empty()) program.grid = {Expr(1)};
   std::vector<bool> stored(program.params.size(), false);
   walk(frames_[0].region, [&](const Op& op) {
-    if (op.code == Opcode::store) stored[static_cast<size_t>(op.as<ViewAttr>().view.param)] = true;
+    if (info(op.code).effect == Effect::write)
+      stored[static_cast<size_t>(view_of(op)->param)] = true;
   });
   for (size_t k = 0; k < stored.size(); ++k)
     if (program.params[k].kind == ParamKind::out && !stored[k])

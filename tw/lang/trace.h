@@ -29,6 +29,10 @@ class TensorRef {
   TileView window(std::initializer_list<Index> offset, const Extents& extents,
                   SourceLoc loc = SourceLoc::here()) const;
 
+  const std::shared_ptr<TraceState>& trace() const { return trace_; }
+  int param() const { return param_; }
+  const std::vector<Index>& fixed() const { return fixed_; }  ///< coordinates that [] gave
+
  private:
   friend class Trace;
   TensorRef(std::shared_ptr<TraceState> trace, int param)

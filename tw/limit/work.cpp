@@ -7,6 +7,7 @@
 
 #include "tw/base/error.h"
 #include "tw/base/round.h"
+#include "tw/ir/infer.h"
 #include "tw/limit/limit.h"
 
 namespace tw {
@@ -23,7 +24,7 @@ class Liveness {
     }
   }
   bool live(const Op& op) const {
-    if (op.code == Opcode::store) return true;
+    if (info(op.code).effect == Effect::write) return true;
     if (std::ranges::any_of(op.out, [&](ValueId v) { return values_.contains(v); })) return true;
     return std::ranges::any_of(op.regions, [&](const Region& r) {
       return std::ranges::any_of(r.ops, [&](const Op& o) { return live(o); });
@@ -79,6 +80,9 @@ int flops_per_element(Opcode code) {
     case Opcode::index:
     case Opcode::load:
     case Opcode::store:
+    case Opcode::gather:
+    case Opcode::scatter:
+    case Opcode::atomic:
     case Opcode::cast:
     case Opcode::philox:
     case Opcode::bitcast:
@@ -255,6 +259,8 @@ class Counter {
       touched_[op.as<ViewAttr>().view.param].read += bytes_inside(op, op.out[0]) * times;
     } else if (op.code == Opcode::store) {
       touched_[op.as<ViewAttr>().view.param].written += bytes_inside(op, op.in[0]) * times;
+    } else if (const View* view = view_of(op)) {
+      place(op, touched_[view->param], each);
     } else if (op.code == Opcode::dot) {
       flops_ +=
           2 * static_cast<double>(p_.type(op.in[0]).shape.back()) * elements(op.out[0]) * each;
@@ -263,6 +269,16 @@ class Counter {
     } else if (const int flops = flops_per_element(op.code)) {
       flops_ += flops * elements(op.out[0]) * each;
     }
+  }
+
+  /// A gather, scatter or atomic: where its elements lie is not known.
+  void place(const Op& op, Touched& touched, double times) {
+    const double n = static_cast<double>(tw::count(place_extents(p_, op))) * times;
+    const DType t = p_.params[view_of(op)->param].dtype;
+    const double moved = n * static_cast<double>(bytes(t));
+    if (op.code != Opcode::scatter) touched.read += moved;
+    if (op.code != Opcode::gather) touched.written += moved;
+    if (op.code == Opcode::atomic) flops_ += n;
   }
 
   void loop(const Op& op, Coordinates at, double times) {

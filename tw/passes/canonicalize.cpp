@@ -19,7 +19,8 @@ class Liveness {
   explicit Liveness(const Program& p) : live_(p.values.size(), false), origin_(p.values.size()) {
     record(p.body);
     walk(p, [&](const Op& op) {
-      if (op.code == Opcode::store) need(op.in[0]);
+      if (info(op.code).effect == Effect::write)
+        for (ValueId v : op.in) need(v);
       if (op.code != Opcode::contract) return;
       for (const Region& r : op.regions)
         for (ValueId v : r.yields) need(v);
@@ -33,7 +34,7 @@ class Liveness {
 
   bool operator()(ValueId v) const { return live_[v]; }
   bool keeps(const Op& op) const {
-    if (op.code == Opcode::store) return true;
+    if (info(op.code).effect == Effect::write) return true;
     for (ValueId v : op.out)
       if (live_[v]) return true;
     if (is_fold(op.code)) return false;
@@ -87,6 +88,7 @@ void keep_where(std::vector<T>& items, const std::vector<bool>& keep) {
 }
 
 void drop_dead_results(Op& op, const Liveness& live) {
+  if (op.code == Opcode::atomic && !op.out.empty() && !live(op.out[0])) op.out.clear();
   if (op.code != Opcode::for_ && op.code != Opcode::if_) return;
   std::vector<bool> keep;
   for (ValueId v : op.out) keep.push_back(live(v));

@@ -299,7 +299,8 @@ bool fuse_one(Program& p, Region& region) {
 bool drop_unused(const std::set<ValueId>& used, Region& region) {
   bool dropped = false;
   const auto dead = [&](const Op& op) {
-    return info(op.code).effect == Effect::pure || op.code == Opcode::load
+    const Effect effect = info(op.code).effect;
+    return effect == Effect::pure || effect == Effect::read
                ? std::none_of(op.out.begin(), op.out.end(),
                               [&](ValueId v) { return used.count(v) > 0; })
                : false;

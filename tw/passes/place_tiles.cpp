@@ -20,9 +20,9 @@ bool among(std::span<const Opcode> list, Opcode code) {
 }
 
 bool makes_nest(Opcode code) {
-  static constexpr Opcode kNests[] = {Opcode::store, Opcode::reduce,  Opcode::scan, Opcode::top_k,
-                                      Opcode::dot,   Opcode::keep,    Opcode::for_, Opcode::if_,
-                                      Opcode::par,   Opcode::contract};
+  static constexpr Opcode kNests[] = {
+      Opcode::store, Opcode::scatter, Opcode::atomic, Opcode::reduce, Opcode::scan, Opcode::top_k,
+      Opcode::dot,   Opcode::keep,    Opcode::for_,   Opcode::if_,    Opcode::par,  Opcode::contract};
   return among(kNests, code);
 }
 
@@ -30,7 +30,8 @@ int cost(Opcode code) {
   static constexpr Opcode kFree[] = {Opcode::full,      Opcode::iota,    Opcode::index,
                                      Opcode::broadcast, Opcode::reshape, Opcode::transpose,
                                      Opcode::slice};
-  return is_costly(code) ? 10 : among(kFree, code) ? 0 : 1;
+  // What a gather reads may lie anywhere.
+  return is_costly(code) || code == Opcode::gather ? 10 : among(kFree, code) ? 0 : 1;
 }
 
 /// A place that reads a value: operand of an op, or yield of the region an op owns.
@@ -71,7 +72,7 @@ struct Survey {
       const int at = ++clock_;
       for (const ValueId v : op.in) uses[v].push_back({&op, false, at, loops, -1});
       for (const ValueId v : op.out) def[v] = {&op, at, loops, around_};
-      if (op.code == Opcode::store) stores.push_back({&op, at});
+      if (info(op.code).effect == Effect::write) stores.push_back({&op, at});
       if (is_fold(op.code)) continue;     // a combiner works on registers
       if (op.code == Opcode::contract) {  // and so do its prologues and epilogue
         for (const Region& inner : op.regions) {
@@ -197,7 +198,7 @@ class Placer {
       if (feeds_dot(v, u)) return true;
       if (u.yield && yield_conflicts(v, u)) return true;
     }
-    return op.code == Opcode::load && effect(p_, op) == Effect::read && changes_before_use(v, op);
+    return effect(p_, op) == Effect::read && changes_before_use(v, op);
   }
 
   /// Operands of a dot lie in memory. A is read by its strides, so its transpose takes none.
@@ -213,13 +214,16 @@ class Placer {
   }
 
   bool changes_before_use(ValueId v, const Op& load) const {
-    const View& view = load.as<ViewAttr>().view;
+    const View& view = *view_of(load);
     for (const Use& u : nests(v)) {
       const int until = last_moment(s_.def[v], u);
       for (const StoreAt& s : s_.stores) {
-        const View& other = s.op->as<ViewAttr>().view;
+        const View& other = *view_of(*s.op);
         if (other.param != view.param || s.at < s_.def[v].at || s.at > until) continue;
-        const bool same_element = s.op == u.op && other == view && reads_in_place(s.op->in[0], v);
+        // Of coordinates in tiles nothing is known.
+        const bool plain = load.code == Opcode::load && s.op->code == Opcode::store;
+        const bool same_element =
+            plain && s.op == u.op && other == view && reads_in_place(s.op->in[0], v);
         if (!same_element) return true;
       }
     }

@@ -94,10 +94,14 @@ std::string Context::name_of(ValueId v) {
 }
 
 Symbol Context::new_loop(const std::string& name, int64_t extent) {
+  return new_symbol(fresh(name), SymbolFact{{0, extent - 1}, 1});
+}
+
+Symbol Context::new_symbol(const std::string& text, const SymbolFact& fact) {
   const int id = program.loops + static_cast<int>(loop_names.size());
-  loop_names[id] = fresh(name);
+  loop_names[id] = text;
   const Symbol s{SymbolKind::loop, id};
-  facts[s] = SymbolFact{{0, extent - 1}, 1};
+  facts[s] = fact;
   return s;
 }
 
@@ -133,7 +137,8 @@ bool Context::streams(int param) const {
   if (!specialisation.streaming || program.params[param].kind != ParamKind::out) return false;
   bool read = false;
   walk(program, [&](const Op& op) {
-    read = read || (op.code == Opcode::load && op.as<ViewAttr>().view.param == param);
+    const View* view = view_of(op);
+    read = read || (view && op.code != Opcode::store && view->param == param);
   });
   return !read && prelude.has_stream();
 }

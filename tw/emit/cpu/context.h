@@ -48,6 +48,8 @@ struct Context {
   std::string name_of(ValueId v);
   /// A new loop counter running over [0, extent).
   Symbol new_loop(const std::string& name, int64_t extent);
+  /// A symbol whose text is that C++ expression.
+  Symbol new_symbol(const std::string& text, const SymbolFact& fact);
   std::string symbol_text(Symbol s) const;
   std::string text(const Expr& e) const;
   /// Whether stores to the tensor go around the caches: it is large and never read here.

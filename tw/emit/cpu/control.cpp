@@ -155,6 +155,17 @@ void emit_store(Context& c, const Op& op, Writer& out) {
   emit_elements(c, op.in[0], {&op.as<ViewAttr>().view, nullptr}, out);
 }
 
+void emit_scatter(Context& c, const Op& op, Writer& out) {
+  emit_elements(c, *place_operands(op).value, {.place = &op}, out);
+}
+
+void emit_atomic(Context& c, const Op& op, Writer& out) {
+  if (op.out.empty()) return emit_scatter(c, op, out);
+  c.reserve(op.out[0], out);
+  const Storage& old = c.storage.at(op.out[0]);
+  emit_elements(c, *place_operands(op).value, {.storage = &old, .place = &op}, out);
+}
+
 void emit_keep(Context& c, const Op& op, Writer& out) {
   const Storage target = c.reserve(op.out[0], out);
   c.storage.erase(op.out[0]);
@@ -168,6 +179,7 @@ const std::pair<Opcode, EmitStatement> kStatements[] = {
     {Opcode::store, emit_store}, {Opcode::keep, emit_keep},   {Opcode::reduce, emit_reduce},
     {Opcode::scan, emit_scan},   {Opcode::top_k, emit_top_k}, {Opcode::dot, emit_kept_dot},
     {Opcode::for_, emit_for},    {Opcode::if_, emit_if},      {Opcode::contract, emit_contract},
+    {Opcode::scatter, emit_scatter}, {Opcode::atomic, emit_atomic},
 };
 
 EmitStatement statement_of(const Op& op) {
@@ -204,7 +216,7 @@ class Group {
     const Op* op = c_.def[v];
     if (!op || !computed_.insert(v).second) return true;
     // A load of what instances write stays where it is.
-    if (op->code == Opcode::load && effect(c_.program, *op) == Effect::read) return false;
+    if (effect(c_.program, *op) == Effect::read) return false;
     if (!is_expression(op->code) && op->code != Opcode::keep) return true;
     return std::ranges::all_of(op->in, [&](ValueId x) { return may_compute(x); });
   }

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "tw/emit/cpu/nest.h"
+#include "tw/emit/cpu/places.h"
 #include "tw/emit/cpu/transposed.h"
+#include "tw/ir/infer.h"
 
 namespace tw::cpu {
 namespace {
@@ -12,10 +14,10 @@ namespace {
 class ElementNest {
  public:
   ElementNest(Context& c, ValueId v, const Target& target)
-      : c_(c), v_(v), target_(target), axes_(axes_of(c, c.program.type(v).shape, at_)) {}
+      : c_(c), v_(v), target_(target), axes_(axes_of(c, shape(), at_)) {}
 
   void emit(Writer& out) {
-    const LaneChoice lanes = choose_lanes(c_, axes_, [&](Expression& e) { evaluate(e, ""); });
+    const LaneChoice lanes = lane_choice();
     if (lanes.axis >= 0) {
       std::rotate(axes_.begin() + lanes.axis, axes_.begin() + lanes.axis + 1, axes_.end());
     }
@@ -36,10 +38,25 @@ class ElementNest {
   }
 
  private:
+  Extents shape() const {
+    return target_.place ? place_extents(c_.program, *target_.place) : c_.program.type(v_).shape;
+  }
+
+  /// Of several elements at one place the last counts, so those places are walked in order; and
+  /// what they were before is taken one by one.
+  LaneChoice lane_choice() {
+    if (target_.place && target_.storage) return {};
+    const LaneChoice lanes = choose_lanes(c_, axes_, [&](Expression& e) { evaluate(e, ""); });
+    const bool in_order = lanes.axis == static_cast<int>(axes_.size()) - 1;
+    return target_.place && !in_order ? LaneChoice{} : lanes;
+  }
+
   void evaluate(Expression& e, const std::string& active) {
+    const Reg r = e.value(v_, at_);
+    if (target_.place) return write_place(e, r, *target_.place, target_.storage, at_, active);
     Target target = target_;
     target.streams = streams_;
-    write_element(e, e.value(v_, at_), target, at_, active);
+    write_element(e, r, target, at_, active);
   }
 
   /// Loops run over the part of the tile that lies inside the view.
@@ -99,7 +116,8 @@ class ElementNest {
       edge = e.take_from(last + 1);
     }
     const std::string first = streams_ ? first_whole_line(e, last) : "";
-    const std::optional<Expr> limit = target_.view ? std::nullopt : one_limit(e, last);
+    const bool whole = target_.view || target_.place;
+    const std::optional<Expr> limit = whole ? std::nullopt : one_limit(e, last);
     open_loops(e, axes_, ranges_, last, out);
     if (exact) {
       out.open(fmt::format("for (i64 {0} = 0; {0} < {1}; {0} += {2}) {{", j, r.hi, lanes));
@@ -190,7 +208,8 @@ class ElementNest {
 
   bool prefetches() const {
     const Context::Prefetch& p = c_.prefetch;
-    return p.view != nullptr && p.value == v_ && (p.kept ? !target_.view : target_.view == p.view);
+    return p.view != nullptr && p.value == v_ && !target_.place &&
+           (p.kept ? !target_.view : target_.view == p.view);
   }
 
   /// What the next instance reads first, at the place that this one writes: inputs of the same

@@ -3,6 +3,7 @@
 
 #include "tw/base/error.h"
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cpu/places.h"
 
 namespace tw::cpu {
 namespace {
@@ -31,6 +32,17 @@ Reg load(Expression& e, const Op& op, const Coords& at) {
     axis = simplify(axis + at[k], e.context().facts);
   }
   return e.load(a.view.param, tensor, a.pad);
+}
+
+Reg gather(Expression& e, const Op& op, const Coords& at) {
+  const Number& pad = op.as<PlaceAttr>().pad;
+  const Reg outside = e.literal(type_of(e, op.out[0]).dtype, pad);
+  std::optional<Reg> mask;
+  if (const auto v = place_operands(op).mask) mask = e.value(*v, at);
+  if (mask && mask->text == "false") return outside;
+  const Places places = places_of(e, op, at);
+  const Reg r = load_places(e, places, pad);
+  return !mask || mask->text == "true" ? r : select(e, *mask, r, outside);
 }
 
 Reg bitcast(Expression& e, const Op& op, const Coords& at) {
@@ -165,36 +177,8 @@ Reg where(Expression& e, const Op& op, const Coords& at) {
   return select(e, mask, a, b);
 }
 
-Reg reshape(Expression& e, const Op& op, const Coords& at) {
-  const Extents& from = type_of(e, op.in[0]).shape;
-  const Extents& to = type_of(e, op.out[0]).shape;
-  Expr flat = 0;
-  for (size_t k = 0; k < to.size(); ++k) flat = flat * to[k] + at[k];
-  Coords source(from.size());
-  int64_t below = 1;
-  for (size_t k = from.size(); k-- > 0;) {
-    source[k] = simplify(mod(floordiv(flat, below), from[k]), e.context().facts);
-    below *= from[k];
-  }
-  return e.value(op.in[0], source);
-}
-
-Reg transpose(Expression& e, const Op& op, const Coords& at) {
-  const std::vector<int>& perm = op.as<PermAttr>().perm;
-  Coords source(at.size());
-  for (size_t k = 0; k < perm.size(); ++k) source[perm[k]] = at[k];
-  return e.value(op.in[0], source);
-}
-
-Reg slice(Expression& e, const Op& op, const Coords& at) {
-  const Extents& start = op.as<SliceAttr>().start;
-  Coords source = at;
-  for (size_t k = 0; k < source.size(); ++k) source[k] = source[k] + start[k];
-  return e.value(op.in[0], source);
-}
-
-Reg same_coordinates(Expression& e, const Op& op, const Coords& at) {
-  return e.value(op.in[0], at);
+Reg moved(Expression& e, const Op& op, const Coords& at) {
+  return e.value(op.in[0], source_of(e.context(), op, at));
 }
 
 }  // namespace
@@ -251,6 +235,7 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::iota, iota},
     {Opcode::index, index},
     {Opcode::load, load},
+    {Opcode::gather, gather},
     {Opcode::cast, cast_element},
     {Opcode::bitcast, bitcast},
     {Opcode::philox, philox},
@@ -286,11 +271,11 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::lt, compare<Opcode::lt>},
     {Opcode::le, compare<Opcode::le>},
     {Opcode::where, where},
-    {Opcode::reshape, reshape},
-    {Opcode::transpose, transpose},
-    {Opcode::slice, slice},
-    {Opcode::broadcast, same_coordinates},
-    {Opcode::keep, same_coordinates},  // one that its only nest computes on the way
+    {Opcode::reshape, moved},
+    {Opcode::transpose, moved},
+    {Opcode::slice, moved},
+    {Opcode::broadcast, moved},
+    {Opcode::keep, moved},  // one that its only nest computes on the way
 };
 
 }  // namespace
@@ -329,43 +314,6 @@ EmitElement expression_of(const Op& op) {
     if (code == op.code) return emit;
   }
   throw InternalError(fmt::format("'{}' is not an expression of elements", info(op.code).name));
-}
-
-std::optional<Expr> as_index(Expression& e, ValueId v, const Coords& at) {
-  Context& c = e.context();
-  const Op* op = c.def[v];
-  if (!op || e.bindings().count(v)) return std::nullopt;
-  const Type& type = c.program.type(v);
-  Coords coords = at;
-  for (size_t k = 0; k < coords.size(); ++k) {
-    if (type.shape[k] == 1) coords[k] = 0;
-  }
-  std::optional<Expr> r;
-  const auto both = [&](auto&& f) {
-    const std::optional<Expr> a = as_index(e, op->in[0], coords),
-                              b = as_index(e, op->in[1], coords);
-    if (a && b) r = f(*a, *b);
-  };
-  if (op->code == Opcode::iota) r = coords[op->as<AxisAttr>().axis];
-  if (op->code == Opcode::index) r = op->as<IndexAttr>().value;
-  if (op->code == Opcode::full && op->as<FullAttr>().value.integral) r = op->as<FullAttr>().value.i;
-  if (op->code == Opcode::broadcast) r = as_index(e, op->in[0], coords);
-  if (op->code == Opcode::cast && is_int(c.program.type(op->in[0]).dtype)) {
-    r = as_index(e, op->in[0], coords);
-  }
-  if (op->code == Opcode::add) both([](const Expr& a, const Expr& b) { return a + b; });
-  if (op->code == Opcode::sub) both([](const Expr& a, const Expr& b) { return a - b; });
-  if (op->code == Opcode::mul) both([](const Expr& a, const Expr& b) { return a * b; });
-  if (!r || !is_int(type.dtype)) return std::nullopt;
-  *r = simplify(*r, c.facts);
-  const Interval range = bounds(*r, c.facts);
-  const int64_t least = static_cast<int64_t>(lowest(type.dtype));
-  const bool wide = bytes(type.dtype) == 8;
-  if (range.lo == Interval::kMin || range.hi == Interval::kMax) return std::nullopt;
-  if (range.lo < least || (!wide && range.hi > static_cast<int64_t>(largest(type.dtype)))) {
-    return std::nullopt;
-  }
-  return r;
 }
 
 }  // namespace tw::cpu

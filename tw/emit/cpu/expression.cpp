@@ -54,8 +54,21 @@ uint32_t Expression::loops_of(const Expr& e) const {
     for (size_t k = 0; k < loops_.size(); ++k) {
       if (loops_[k] == s) bits |= 1u << k;
     }
+    if (const auto it = symbol_loops_.find(s); it != symbol_loops_.end()) bits |= it->second;
   });
   return bits;
+}
+
+Expr Expression::symbol_of(const Reg& r, const Expr& dim) {
+  const std::string key = r.text + " < " + c_.text(dim);
+  const auto known = symbols_.find(key);
+  if (known != symbols_.end()) return Expr::symbol(known->second);
+  SymbolFact fact{{0, kMaxIndex}, 1};
+  fact.below = dim;
+  const Symbol s = c_.new_symbol(r.text, fact);
+  symbols_[key] = s;
+  symbol_loops_[s] = r.loops;
+  return Expr::symbol(s);
 }
 
 int Expression::depth_of(uint32_t loops) const { return std::bit_width(loops); }

@@ -89,6 +89,7 @@ class Expression {
   bool guarded_alike() const { return guard_sets_.size() <= 1; }
   /// C++ text of how many lanes of the current vector exist, where not all may.
   void set_active(const std::string& count) { active_ = count; }
+  const std::string& active() const { return active_; }
 
   Context& context() { return c_; }
   Symbol counter(int loop) const { return loops_[loop]; }
@@ -115,8 +116,13 @@ class Expression {
   void forget(const Region& r);
   /// The condition e >= 1 per element.
   Reg positive(const Expr& e);
-  /// Reads elements of a tensor at coordinates given for each of its axes, pad outside.
-  Reg load(int param, const Coords& at, const Number& pad);
+  /// Reads elements of a tensor at coordinates given for each of its axes, pad outside and where
+  /// `guard` (one b1) is false.
+  Reg load(int param, const Coords& at, const Number& pad, const Reg* guard = nullptr);
+  /// Whether an access may be made without a check: it lies inside, or that is taken for granted.
+  bool grant(int param, const Coords& at);
+  /// A register of one integer, known to lie in [0, dim), as a symbol.
+  Expr symbol_of(const Reg& r, const Expr& dim);
   Reg load_stored(const Storage& s, const Coords& at);
   /// The pointer and stride of elements of a tensor, or of a stored value, along the lanes.
   struct Address {
@@ -134,6 +140,7 @@ class Expression {
     int param = -1;  ///< -1: a stored value
     Coords at;
     const Storage* stored = nullptr;
+    uint32_t irregular = 0;  ///< loops along which it moves as data says
   };
   std::vector<Access>* survey = nullptr;
   std::vector<std::pair<int64_t, uint32_t>> sizes;  ///< bytes of registers and their loops
@@ -151,10 +158,13 @@ class Expression {
   };
   Address address_of(const std::string& base, const std::string& pointer_type,
                      const std::vector<Term>& terms);
-  Reg load_scalar(int param, const Coords& at, const Number& pad, const std::vector<Bound>& open);
-  Reg load_inside(int param, const Coords& at);
-  Reg load_part(int param, const Coords& at, const Number& pad, const std::vector<Bound>& open);
-  Reg load_by_lane(int param, const Coords& at, const Number& pad, const Storage* stored);
+  Reg load_scalar(int param, const Coords& at, const Number& pad, const std::vector<Bound>& open,
+                  const Reg* guard);
+  Reg load_inside(int param, const Coords& at, const Number& pad, const Reg* guard);
+  Reg load_part(int param, const Coords& at, const Number& pad, const std::vector<Bound>& open,
+                const Reg* guard);
+  Reg load_by_lane(int param, const Coords& at, const Number& pad, const Storage* stored,
+                   const Reg* guard);
   bool is_outside(const Bound& b) const;
   bool take_for_granted(const Bound& b, std::vector<std::string>& guards);
   void add_limit(const Limit& l);
@@ -172,9 +182,14 @@ class Expression {
   std::vector<std::string> guards_;
   std::set<std::vector<std::string>> guard_sets_;
   std::string active_;
+  std::map<std::string, Symbol> symbols_;    ///< of registers, by text
+  std::map<Symbol, uint32_t> symbol_loops_;  ///< what those registers change with
 };
 
 /// The checks that facts leave open.
 std::vector<Bound> open_bounds(const Context& c, int param, const Coords& at);
+std::optional<Bound> open_bound(const Context& c, const Expr& at, const Expr& dim);
+/// C++ text of a check.
+std::string condition(const Context& c, const Bound& b);
 
 }  // namespace tw::cpu

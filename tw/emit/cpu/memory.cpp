@@ -28,6 +28,8 @@ Expr without(const Expr& e, Symbol s) {
   });
 }
 
+}  // namespace
+
 std::string condition(const Context& c, const Bound& b) {
   std::string text;
   if (b.low) text = fmt::format("{} >= 0", c.text(b.at));
@@ -37,16 +39,18 @@ std::string condition(const Context& c, const Bound& b) {
   return text;
 }
 
-}  // namespace
+std::optional<Bound> open_bound(const Context& c, const Expr& at, const Expr& dim) {
+  Bound b{at, dim};
+  b.low = !prove_le(0, b.at, c.facts);
+  b.high = !prove_le(b.at + 1, b.dim, c.facts);
+  return b.low || b.high ? std::optional(b) : std::nullopt;
+}
 
 std::vector<Bound> open_bounds(const Context& c, int param, const Coords& at) {
   std::vector<Bound> open;
   const Param& p = c.program.params[param];
   for (size_t axis = 0; axis < at.size(); ++axis) {
-    Bound b{at[axis], p.dims[axis]};
-    b.low = !prove_le(0, b.at, c.facts);
-    b.high = !prove_le(b.at + 1, b.dim, c.facts);
-    if (b.low || b.high) open.push_back(b);
+    if (const auto b = open_bound(c, at[axis], p.dims[axis])) open.push_back(*b);
   }
   return open;
 }
@@ -140,33 +144,46 @@ Reg Expression::load_stored(const Storage& s, const Coords& at) {
   };
   if (!in_lanes(loops)) return call("load", 1, "");
   if (a.step == 1) return call("load", lanes_, "");
-  if (!a.regular()) return load_by_lane(-1, at, {}, &s);
+  if (!a.regular()) return load_by_lane(-1, at, {}, &s, nullptr);
   return call("gather", lanes_, ", " + a.step_text);
 }
 
-Reg Expression::load(int param, const Coords& at, const Number& pad) {
-  if (survey) survey->push_back({param, at, nullptr});
-  uint32_t loops = 0;
-  for (const Expr& e : at) loops |= loops_of(e);
+Reg Expression::load(int param, const Coords& at, const Number& pad, const Reg* guard) {
+  uint32_t loops = 0, irregular = 0;
+  for (const Expr& e : at) {
+    loops |= loops_of(e);
+    for_each_symbol(e, [&](Symbol s) {
+      if (const auto it = symbol_loops_.find(s); it != symbol_loops_.end()) irregular |= it->second;
+    });
+  }
+  if (survey) survey->push_back({param, at, nullptr, irregular});
   const std::vector<Bound> open = open_bounds(c_, param, at);
   if (assume_ == Assume::outside) {
     for (const Bound& b : open) {
       if (is_outside(b)) return literal(c_.program.params[param].dtype, pad);
     }
   }
-  if (!in_lanes(loops)) return load_scalar(param, at, pad, open);
-  if (!address(param, at).regular()) return load_by_lane(param, at, pad, nullptr);
-  if (open.empty() || assume_ == Assume::outside) return load_inside(param, at);
-  if (assume_ == Assume::nothing) return load_part(param, at, pad, open);
+  if (!in_lanes(loops)) return load_scalar(param, at, pad, open, guard);
+  if (!address(param, at).regular()) return load_by_lane(param, at, pad, nullptr, guard);
+  if (open.empty() || assume_ == Assume::outside) return load_inside(param, at, pad, guard);
+  if (assume_ == Assume::nothing) return load_part(param, at, pad, open, guard);
+  return grant(param, at) ? load_inside(param, at, pad, guard)
+                          : load_by_lane(param, at, pad, nullptr, guard);
+}
+
+bool Expression::grant(int param, const Coords& at) {
+  const std::vector<Bound> open = open_bounds(c_, param, at);
+  if (open.empty()) return true;
+  if (assume_ != Assume::inside) return false;
   std::vector<std::string> guards;
   for (const Bound& b : open) {
-    if (!take_for_granted(b, guards)) return load_by_lane(param, at, pad, nullptr);
+    if (!take_for_granted(b, guards)) return false;
   }
   for (const std::string& g : guards) {
     if (std::find(guards_.begin(), guards_.end(), g) == guards_.end()) guards_.push_back(g);
   }
   guard_sets_.insert(guards);
-  return load_inside(param, at);
+  return true;
 }
 
 bool Expression::is_outside(const Bound& b) const {
@@ -195,42 +212,47 @@ void Expression::add_limit(const Limit& l) {
 }
 
 Reg Expression::load_scalar(int param, const Coords& at, const Number& pad,
-                            const std::vector<Bound>& open) {
+                            const std::vector<Bound>& open, const Reg* guard) {
   const DType t = c_.program.params[param].dtype;
   const Address a = address(param, at);
-  uint32_t loops = a.loops;
+  uint32_t loops = a.loops | (guard ? guard->loops : 0);
   for (const Expr& e : at) loops |= loops_of(e);
   const std::string read = fmt::format("{}({})", c_.prelude.use("load", t, 1), a.pointer);
-  std::string text;
+  std::string text = guard ? guard->text : "";
   for (const Bound& b : open) text += (text.empty() ? "" : " && ") + condition(c_, b);
   if (text.empty()) return define(t, 1, loops, read);
   return define(t, 1, loops, fmt::format("{} ? {} : {}", text, read, literal(t, pad).text));
 }
 
-Reg Expression::load_inside(int param, const Coords& at) {
+Reg Expression::load_inside(int param, const Coords& at, const Number& pad, const Reg* guard) {
   const DType t = c_.program.params[param].dtype;
   const Address a = address(param, at);
-  uint32_t loops = 0;
+  uint32_t loops = guard ? guard->loops : 0;
   for (const Expr& e : at) loops |= loops_of(e);
-  if (a.step == 1) {
-    return define(t, lanes_, loops,
-                  fmt::format("{}({})", c_.prelude.use("load", t, lanes_), a.pointer), 4);
-  }
+  const auto guarded = [&](const std::string& read, bool lanes) {
+    if (!guard) return read;
+    const Reg outside = literal(t, pad);
+    return fmt::format("{} ? {} : {}", guard->text, read,
+                       lanes ? widen(outside).text : outside.text);
+  };
   if (a.step == 0) {
-    return define(t, 1, loops & ~(1u << lane_loop_),
-                  fmt::format("{}({})", c_.prelude.use("load", t, 1), a.pointer));
+    const std::string read = fmt::format("{}({})", c_.prelude.use("load", t, 1), a.pointer);
+    return define(t, 1, loops & ~(1u << lane_loop_), guarded(read, false));
   }
-  return define(
-      t, lanes_, loops,
-      fmt::format("{}({}, {})", c_.prelude.use("gather", t, lanes_), a.pointer, a.step_text), 4);
+  const bool unit = a.step == 1;
+  const std::string f = c_.prelude.use(unit ? "load" : "gather", t, lanes_);
+  const std::string read = unit ? fmt::format("{}({})", f, a.pointer)
+                                : fmt::format("{}({}, {})", f, a.pointer, a.step_text);
+  return define(t, lanes_, loops, guarded(read, true), 4);
 }
 
 Reg Expression::load_part(int param, const Coords& at, const Number& pad,
-                          const std::vector<Bound>& open) {
+                          const std::vector<Bound>& open, const Reg* given) {
   const DType t = c_.program.params[param].dtype;
   const Address a = address(param, at);
-  std::string first = "0", last = active_.empty() ? std::to_string(lanes_) : active_, guard;
-  uint32_t loops = 1u << lane_loop_;
+  std::string first = "0", last = active_.empty() ? std::to_string(lanes_) : active_;
+  std::string guard = given ? given->text : "";
+  uint32_t loops = 1u << lane_loop_ | (given ? given->loops : 0);
   for (const Expr& e : at) loops |= loops_of(e);
   for (const Bound& b : open) {
     const std::optional<int64_t> s = slope(b.at, loops_[lane_loop_], c_.facts);
@@ -240,7 +262,7 @@ Reg Expression::load_part(int param, const Coords& at, const Number& pad,
       if (b.low) first = fmt::format("max({}, -({}))", first, c_.text(b.at));
       if (b.high) last = fmt::format("min({}, {} - ({}))", last, c_.text(b.dim), c_.text(b.at));
     } else {
-      return load_by_lane(param, at, pad, nullptr);
+      return load_by_lane(param, at, pad, nullptr, given);
     }
   }
   if (!guard.empty()) last = fmt::format("({} ? {} : 0)", guard, last);
@@ -252,15 +274,15 @@ Reg Expression::load_part(int param, const Coords& at, const Number& pad,
                 4);
 }
 
-Reg Expression::load_by_lane(int param, const Coords& at, const Number& pad,
-                             const Storage* stored) {
+Reg Expression::load_by_lane(int param, const Coords& at, const Number& pad, const Storage* stored,
+                             const Reg* given) {
   const DType t = stored ? stored->type.dtype : c_.program.params[param].dtype;
   const Symbol lane = c_.new_loop("lane", 1);
   c_.facts[lane] = c_.facts[loops_[lane_loop_]];
   const std::string counter = c_.symbol_text(loops_[lane_loop_]);
   c_.loop_names[lane.id] = fmt::format("({} + l)", counter);
   Coords per_lane = at;
-  uint32_t loops = 0;
+  uint32_t loops = given ? given->loops : 0;
   for (Expr& e : per_lane) {
     loops |= loops_of(e);
     e = substitute(e, [&](Symbol s) -> std::optional<Expr> {
@@ -271,7 +293,8 @@ Reg Expression::load_by_lane(int param, const Coords& at, const Number& pad,
   // Addressed as a scalar: its pointer may not be hoisted out of the loop over lanes.
   const int lane_loop = lane_loop_;
   lane_loop_ = -1;
-  std::string sum = stored ? stored->name : c_.program.params[param].name, guard;
+  std::string sum = stored ? stored->name : c_.program.params[param].name;
+  std::string guard = given ? " && " + given->text : "";
   const auto add = [&](const Expr& e, const std::string& stride) {
     sum += fmt::format(" + ({}){}", c_.text(e), stride.empty() ? "" : " * " + stride);
   };

@@ -9,7 +9,9 @@
 
 namespace tw::cpu {
 
-Move movement(Context& c, const Expression::Access& a, Symbol counter) {
+Move movement(Context& c, const Expression::Access& a, const std::vector<Axis>& axes, size_t axis) {
+  if (a.irregular >> axis & 1) return Move::irregular;
+  const Symbol counter = axes[axis].counter;
   Move result = Move::still;
   int64_t below = 1;
   for (size_t k = a.at.size(); k-- > 0;) {
@@ -91,7 +93,7 @@ LaneChoice choose_lanes(Context& c, const std::vector<Axis>& axes,
     const int64_t fit = std::min<int64_t>(c.machine.vector_bytes / widest,
                                           std::bit_floor(static_cast<uint64_t>(axes[k].extent)));
     int points = fit < 4 ? -6 : 0;
-    for (const Expression::Access& a : s.accesses) points += score(movement(c, a, axes[k].counter));
+    for (const Expression::Access& a : s.accesses) points += score(movement(c, a, axes, k));
     if (fit < 2 || points < most) continue;
     most = points;
     best = {static_cast<int>(k), static_cast<int>(fit)};

@@ -31,11 +31,13 @@ struct Range {
   bool whole = true;  ///< it is [0, extent) for certain
 };
 
-/// Where elements go: a view of a tensor, or a stored value.
+/// Where elements go: a view of a tensor, a stored value, or places that a scatter or atomic says
+/// (then a stored value gets what an atomic gives).
 struct Target {
   const View* view = nullptr;
   const Storage* storage = nullptr;
   bool streams = false;  ///< written around the caches, from a whole line on
+  const Op* place = nullptr;
 };
 
 /// Computes every element of v and writes it to the target.

@@ -12,8 +12,13 @@ EmitElement expression_of(const Op& op);
 /// Whether elements of such ops are computed where they are used; the others are statements.
 bool is_expression(Opcode code);
 
+/// Where an element of a reshape, transpose, slice, broadcast or kept value comes from in its operand.
+Coords source_of(const Context& c, const Op& op, const Coords& at);
+/// What as_index looks through: sums and products, or divisions and tiles in memory too.
+enum class Through : uint8_t { sums, everything };
 /// An integer value as an expression of counters, where its arithmetic cannot wrap.
-std::optional<Expr> as_index(Expression& e, ValueId v, const Coords& at);
+std::optional<Expr> as_index(Expression& e, ValueId v, const Coords& at,
+                             Through through = Through::sums);
 
 /// mask ? a : b, and a op b for an opcode of two operands, on registers.
 Reg select(Expression& e, const Reg& mask, Reg a, Reg b);

@@ -9,8 +9,8 @@ namespace tw::cpu {
 
 enum class Move : uint8_t { still, unit, strided, irregular };
 
-/// How an access moves when the counter steps.
-Move movement(Context& c, const Expression::Access& a, Symbol counter);
+/// How an access of a nest over `axes` moves when the counter of one steps.
+Move movement(Context& c, const Expression::Access& a, const std::vector<Axis>& axes, size_t axis);
 
 /// The accesses of a nest, and the sizes of its registers with the loops along which they change.
 struct Survey {

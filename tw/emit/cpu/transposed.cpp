@@ -28,7 +28,7 @@ class TransposedNest {
     for (size_t from = 0; from < axes_.size(); ++from)
       for (size_t to = 0; to < axes_.size(); ++to)
         if (lanes_ >= 4 && from != to && whole(axes_[from]) && whole(axes_[to]) &&
-            runs_along(s, axes_[from], axes_[to])) {
+            runs_along(s, from, to)) {
           order(from, to);
           return true;
         }
@@ -73,15 +73,15 @@ class TransposedNest {
 
   /// Loads stand still or run along `from`, one at least does; the target, surveyed last, runs
   /// along `to`.
-  bool runs_along(const Survey& s, const Axis& from, const Axis& to) {
+  bool runs_along(const Survey& s, size_t from, size_t to) {
     bool any = false;
     for (size_t k = 0; k + 1 < s.accesses.size(); ++k) {
-      const Move m = movement(c_, s.accesses[k], from.counter);
+      const Move m = movement(c_, s.accesses[k], axes_, from);
       if (m != Move::still && m != Move::unit) return false;
-      const bool turned = m == Move::unit && movement(c_, s.accesses[k], to.counter) != Move::still;
+      const bool turned = m == Move::unit && movement(c_, s.accesses[k], axes_, to) != Move::still;
       any = any || turned;
     }
-    return any && movement(c_, s.accesses.back(), to.counter) == Move::unit;
+    return any && movement(c_, s.accesses.back(), axes_, to) == Move::unit;
   }
 
   /// `to` second to last, `from` last.

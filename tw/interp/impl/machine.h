@@ -8,6 +8,7 @@
 #include "tw/interp/interpreter.h"
 #include "tw/interp/launch.h"
 #include "tw/interp/memory.h"
+#include "tw/interp/places.h"
 #include "tw/interp/tile.h"
 
 namespace tw {
@@ -87,6 +88,9 @@ class Machine {
   void index(const Op& op);
   void load(const Op& op);
   void store(const Op& op);
+  void gather(const Op& op);
+  void scatter(const Op& op);
+  void atomic(const Op& op);
   void cast(const Op& op);
   void bitcast(const Op& op);
   void random(const Op& op);
@@ -107,6 +111,7 @@ class Machine {
 
   Extents coordinates(const View& v, const Extents& origin, const Extents& tile_index) const;
   Extents origin_of(const View& v) const;
+  void places(const Op& op, const VisitPlace& visit) const;
   std::vector<Elements> tuples_of(const Op& op, const Extents& i) const;
   Extents places_of(const Op& op) const;
   Elements fold_tuples(const Region& r, const std::vector<Elements>& tuples);

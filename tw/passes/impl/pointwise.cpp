@@ -77,6 +77,9 @@ Rule rule_of(Opcode code) {
       return {Kind::moves_axes, Zero::first};
     case Opcode::store:
     case Opcode::slice:
+    case Opcode::gather:
+    case Opcode::scatter:
+    case Opcode::atomic:
     case Opcode::reduce:
     case Opcode::scan:
     case Opcode::top_k:

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "tw/lang/lang.h"
+
+namespace tw::test {
+
+/// A wrong program, and the line from which those of its message count.
+struct Case {
+  const char* name;
+  int line;
+  std::function<void(Trace&)> run;
+};
+
+/// Those of gather, scatter and atomics.
+const std::vector<Case>& place_errors();
+
+}  // namespace tw::test

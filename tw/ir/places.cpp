@@ -1,0 +1,97 @@
+// What gather, scatter and atomic ask of their operands.
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/ir/infer.h"
+
+namespace tw {
+
+Extents infer_place(Opcode code, const std::vector<Type>& at, const std::optional<Type>& value,
+                    const std::optional<Type>& mask, SourceLoc line) {
+  const char* what = info(code).name;
+  std::optional<Extents> shape;
+  const auto stretch = [&](const Type& t) {
+    shape = shape ? broadcast_extents(*shape, t.shape, what, line) : t.shape;
+  };
+  for (const Type& t : at) {
+    if (t.dtype != i32 && t.dtype != i64)
+      throw UserError(line,
+                      fmt::format("'{}' at coordinates {}, wanted i32 or i64", what, to_string(t)),
+                      "cast them");
+    stretch(t);
+  }
+  if (value) stretch(*value);
+  if (mask && mask->dtype != b1)
+    throw UserError(line, fmt::format("'{}' needs a b1 mask, got {}", what, to_string(*mask)),
+                    "compare with ne(x, 0)");
+  if (mask) stretch(*mask);
+  const Extents all = shape.value_or(Extents());
+  check_type({i64, all}, line);
+  return all;
+}
+
+Extents place_extents(const Program& p, const Op& op) {
+  const PlaceOperands in = place_operands(op);
+  std::vector<Type> at;
+  for (const ValueId v : in.at) at.push_back(p.type(v));
+  const auto type = [&](const std::optional<ValueId>& v) {
+    return v ? std::optional(p.type(*v)) : std::nullopt;
+  };
+  return infer_place(op.code, at, type(in.value), type(in.mask), op.at);
+}
+
+void check_atomic(AtomicOp op, DType t, SourceLoc at) {
+  const bool bits = op == AtomicOp::and_ || op == AtomicOp::or_ || op == AtomicOp::xor_;
+  const bool fits = t == i32 || t == i64 || t == u32 || t == u64 || t == f32 || t == f64;
+  if (fits && !(bits && is_float(t))) return;
+  throw UserError(at, fmt::format("atomic {} on elements of {}", name(op), name(t)),
+                  bits ? "wanted i32, i64, u32 or u64" : "wanted i32, i64, u32, u64, f32 or f64");
+}
+
+const char* name(AtomicOp op) {
+  switch (op) {
+    case AtomicOp::add:
+      return "add";
+    case AtomicOp::min:
+      return "min";
+    case AtomicOp::max:
+      return "max";
+    case AtomicOp::and_:
+      return "and";
+    case AtomicOp::or_:
+      return "or";
+    case AtomicOp::xor_:
+      return "xor";
+    case AtomicOp::exch:
+      return "exch";
+  }
+  return "?";
+}
+
+const char* name(MemoryOrder order) {
+  switch (order) {
+    case MemoryOrder::relaxed:
+      return "relaxed";
+    case MemoryOrder::acquire:
+      return "acquire";
+    case MemoryOrder::release:
+      return "release";
+    case MemoryOrder::acq_rel:
+      return "acq_rel";
+  }
+  return "?";
+}
+
+const char* name(MemoryScope scope) {
+  switch (scope) {
+    case MemoryScope::block:
+      return "block";
+    case MemoryScope::device:
+      return "device";
+    case MemoryScope::system:
+      return "system";
+  }
+  return "?";
+}
+
+}  // namespace tw
