@@ -17,18 +17,30 @@ using check::Guarded;
 using kernels::KernelEntry;
 using kernels::Problem;
 
-/// The last small problem of the kernel's sweep of that type whose axes have several elements.
+struct TensorSize {
+  int64_t elements = 1, largest = 1;  ///< of its extents the largest
+};
+TensorSize size_of(const kernels::Argument& a) {
+  TensorSize s;
+  for (const int64_t d : a.dims) s = {s.elements * d, std::max(s.largest, d)};
+  return s;
+}
+
+/// The last small problem of the kernel's sweep of that type whose tensors have several elements
+/// along most axes.
 std::optional<Problem> small_problem(const KernelEntry& k, DType t) {
-  constexpr int64_t kMost = 100'000;
+  constexpr int64_t kMost = 20'000;
   std::optional<Problem> found;
   for (const Problem& p : k.sweep()) {
     const Problem whole = complete(k, p);
-    int64_t volume = 1, least = kMost;
-    for (const auto& [axis, extent] : whole.shape) {
-      volume *= extent;
-      least = std::min(least, extent);
+    if (whole.dtype != t) continue;
+    int64_t elements = 0, least = kMost;
+    for (const kernels::Argument& a : k.arguments(whole)) {
+      const TensorSize size = size_of(a);
+      elements += size.elements;
+      least = std::min(least, size.largest);
     }
-    if (whole.dtype == t && least >= 3 && volume <= kMost) found = whole;
+    if (least >= 3 && elements <= kMost) found = whole;
   }
   return found;
 }

@@ -151,10 +151,9 @@ struct CondAttr {
   Expr a, b;
   bool operator==(const CondAttr&) const = default;
 };
-using Attr =
-    std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, PlaceAttr, AtomicAttr, CastAttr,
-                 PermAttr, ReduceAttr, ScanAttr, TopKAttr, SliceAttr, DotAttr, LoopAttr, CondAttr,
-                 ContractAttr>;
+using Attr = std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, PlaceAttr, AtomicAttr,
+                          CastAttr, PermAttr, ReduceAttr, ScanAttr, TopKAttr, SliceAttr, DotAttr,
+                          LoopAttr, CondAttr, ContractAttr>;
 
 /// Index into Program::values.
 using ValueId = uint32_t;

@@ -20,9 +20,10 @@ bool among(std::span<const Opcode> list, Opcode code) {
 }
 
 bool makes_nest(Opcode code) {
-  static constexpr Opcode kNests[] = {
-      Opcode::store, Opcode::scatter, Opcode::atomic, Opcode::reduce, Opcode::scan, Opcode::top_k,
-      Opcode::dot,   Opcode::keep,    Opcode::for_,   Opcode::if_,    Opcode::par,  Opcode::contract};
+  static constexpr Opcode kNests[] = {Opcode::store,  Opcode::scatter, Opcode::atomic,
+                                      Opcode::reduce, Opcode::scan,    Opcode::top_k,
+                                      Opcode::dot,    Opcode::keep,    Opcode::for_,
+                                      Opcode::if_,    Opcode::par,     Opcode::contract};
   return among(kNests, code);
 }
 

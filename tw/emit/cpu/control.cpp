@@ -176,10 +176,12 @@ void emit_keep(Context& c, const Op& op, Writer& out) {
 using EmitStatement = void (*)(Context& c, const Op& op, Writer& out);
 
 const std::pair<Opcode, EmitStatement> kStatements[] = {
-    {Opcode::store, emit_store}, {Opcode::keep, emit_keep},   {Opcode::reduce, emit_reduce},
-    {Opcode::scan, emit_scan},   {Opcode::top_k, emit_top_k}, {Opcode::dot, emit_kept_dot},
-    {Opcode::for_, emit_for},    {Opcode::if_, emit_if},      {Opcode::contract, emit_contract},
-    {Opcode::scatter, emit_scatter}, {Opcode::atomic, emit_atomic},
+    {Opcode::store, emit_store},       {Opcode::keep, emit_keep},
+    {Opcode::reduce, emit_reduce},     {Opcode::scan, emit_scan},
+    {Opcode::top_k, emit_top_k},       {Opcode::dot, emit_kept_dot},
+    {Opcode::for_, emit_for},          {Opcode::if_, emit_if},
+    {Opcode::contract, emit_contract}, {Opcode::scatter, emit_scatter},
+    {Opcode::atomic, emit_atomic},
 };
 
 EmitStatement statement_of(const Op& op) {

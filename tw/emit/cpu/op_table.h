@@ -12,7 +12,8 @@ EmitElement expression_of(const Op& op);
 /// Whether elements of such ops are computed where they are used; the others are statements.
 bool is_expression(Opcode code);
 
-/// Where an element of a reshape, transpose, slice, broadcast or kept value comes from in its operand.
+/// Where an element of a reshape, transpose, slice, broadcast or kept value comes from in its
+/// operand.
 Coords source_of(const Context& c, const Op& op, const Coords& at);
 /// What as_index looks through: sums and products, or divisions and tiles in memory too.
 enum class Through : uint8_t { sums, everything };

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+
+#include "tw/kernels/entry.h"
+
+namespace tw::kernels {
+
+/// Rows of a tile, and columns.
+struct IndexTiling {
+  int64_t rows = 8;
+  int64_t cols = 512;
+};
+
+/// Y[N, D] = rows ids[N] of table[V, D], any strides; ids are i32 or i64. An id outside [0, V), so
+/// a negative one too, gives a row of zeros. Exact.
+Program embedding(DType t, DType ids, const IndexTiling& tiling = {});
+
+/// Y = base, then Y[ids[i], :] += X[i, :] for i = 0, 1, ..: base, Y [V, D], ids [N], X [N, D], f32.
+/// An id outside [0, V) adds nothing. An instance owns columns and walks the rows in their order,
+/// so sums are bitwise those of plain loops, whatever the threads. Error bound
+/// check::bound(reduction) with terms = N + 1.
+Program index_add(DType ids, const IndexTiling& tiling = {});
+/// The same in one tensor: Y is inout and there is no base.
+Program index_add_in_place(DType ids, const IndexTiling& tiling = {});
+
+/// Throws UserError naming the first position of ids (and its value) that is not in [0, extent):
+/// what a caller asks for before a launch, when an id outside is to be an error. Kernels themselves
+/// never read or write outside, and say in their headers what an id outside gives.
+void check_ids(const TensorView& ids, int64_t extent, const std::string& name);
+
+/// Y[N, M] = X[M, N] turned, elements of any type, any strides. A tile is read along its rows and
+/// written along its columns, each a line of the caches. Exact.
+Program transpose_matrix(DType t, int64_t tile);
+
+check::Reference embedding_reference(const Problem& p, std::span<const TensorView> inputs);
+check::Reference index_add_reference(const Problem& p, std::span<const TensorView> inputs);
+check::Reference transpose_reference(const Problem& p, std::span<const TensorView> inputs);
+
+std::vector<KernelEntry> index_entries();
+
+}  // namespace tw::kernels
