@@ -103,3 +103,13 @@ function(tw_add_test name)
     set_property(TEST ${name} APPEND PROPERTY LABELS clang)
   endif()
 endfunction()
+
+# Adds a second run of a long test program, side by side with the first: each does half the tests.
+function(tw_halve_test name)
+  set(half "GTEST_TOTAL_SHARDS=2")
+  add_test(NAME ${name}_2 COMMAND test_${name})
+  set_tests_properties(${name}_2 PROPERTIES ENVIRONMENT
+    "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/reports/${name}_2.xml;${half};GTEST_SHARD_INDEX=1")
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "${half};GTEST_SHARD_INDEX=0")
+  set_tests_properties(${name} ${name}_2 PROPERTIES COST 1000)  # first
+endfunction()

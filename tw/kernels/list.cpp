@@ -19,10 +19,10 @@ namespace tw::kernels {
 const std::vector<KernelEntry>& kernel_list() {
   static const std::vector<KernelEntry> all = [] {
     std::vector<KernelEntry> list;
-    for (auto family : {attention_entries, attention_backward_entries, conv_entries,
-                        elementwise_entries, gemm_entries, index_entries, loss_entries,
-                        pool_entries, random_entries, rope_entries, row_entries, scan_entries,
-                        select_entries})
+    for (auto family :
+         {attention_entries, attention_backward_entries, conv_entries, elementwise_entries,
+          gemm_entries, index_entries, loss_entries, pool_entries, random_entries, rope_entries,
+          row_entries, scan_entries, select_entries})
       for (KernelEntry& k : family()) list.push_back(std::move(k));
     std::ranges::sort(list, {}, [](const KernelEntry& k) { return std::string(k.name); });
     return list;
