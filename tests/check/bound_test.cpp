@@ -23,7 +23,7 @@ TEST(Bound, UlpIsTheDistanceToTheNextValue) {
 TEST(Bound, FollowsTheFormula) {
   const double u = std::ldexp(1.0, -24);
   EXPECT_EQ(bound({.family = Family::gemm, .terms = 64}, 1.0, 10.0), 2 * u + 8 * 8 * u * 10);
-  EXPECT_EQ(bound({.family = Family::softmax, .terms = 4}, 1.0, 1.0), 2 * u + 8 * 2 * u + 4 * u);
+  EXPECT_EQ(bound({.family = Family::softmax, .terms = 4}, 1.0, 1.0), 2 * u + 8 * 2 * u + 2 * u);
   EXPECT_EQ(bound({.family = Family::elementwise, .function_ulps = 6}, 1.0, 1.0),
             2 * u + 8 * u + 12 * u);
   EXPECT_EQ(bound({.out = bf16, .terms = 0}, 1.0, 0.0), std::ldexp(1.0, -7));

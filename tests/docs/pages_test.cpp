@@ -28,6 +28,11 @@ TEST(Docs, EnvironmentPageIsCurrent) {
   expect_page("env.md", page);
 }
 
+static std::string error_of(Opcode code) {
+  const double ulps = stated_ulps(code, f32);
+  return ulps > 0 ? fmt::format("{}, {}", ulps, stated_ulps(code, f64)) : "";
+}
+
 TEST(Docs, OpsPageIsCurrent) {
   constexpr OpInfo kOps[] = {
 #define TW_OP(name, operands, results, effect, attribute, sentence) \
@@ -39,15 +44,18 @@ TEST(Docs, OpsPageIsCurrent) {
   std::string page =
       "# Operations of the ir\n\n"
       "Generated from `tw/ir/ops.def`; do not edit. What each means for every input is in "
-      "[language.md](language.md).\n\n"
-      "| op | operands | results | effect | attribute | meaning |\n"
-      "| --- | --- | --- | --- | --- | --- |\n";
+      "[language.md](language.md). \"ulp\" is how far a function may be off, in f32 and in f64; "
+      "other results are correctly rounded.\n\n"
+      "| op | operands | results | effect | attribute | ulp | meaning |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n";
+  int code = 0;
   for (const OpInfo& op : kOps) {
     std::string name = op.name;
     if (name.back() == '_') name.pop_back();
-    page += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", name, count(op.operands),
+    page += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", name, count(op.operands),
                         count(op.results), kEffects[static_cast<int>(op.effect)],
-                        std::string(op.attribute) == "None" ? "" : op.attribute, op.sentence);
+                        std::string(op.attribute) == "None" ? "" : op.attribute,
+                        error_of(static_cast<Opcode>(code++)), op.sentence);
   }
   expect_page("ops.md", page);
 }

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <limits>
+#include <numbers>
 
+#include "tw/check/bound.h"
 #include "tw/num/codec.h"
 
 #include "tests/emit/run_text.h"
@@ -13,75 +15,121 @@
 namespace tw::test {
 namespace {
 
-/// Every interesting neighbourhood of f32: signs, subnormals, ends of ranges, a sweep of exponents.
-std::vector<float> arguments() {
-  std::vector<float> list{0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f};
-  for (int e = -149; e < 128; ++e) {
-    for (int k = 0; k < 97; ++k) {
-      const float x = std::ldexp(1.0f + static_cast<float>(k) / 97, e);
-      list.push_back(x);
-      list.push_back(-x);
-    }
+/// Every interesting neighbourhood of a float type: signs, subnormals, ends of ranges, a sweep of
+/// exponents; all values of a short type. Of f32 also what lies nearest to multiples of pi/2, where
+/// sines and cosines vanish, and both sides of where their reduction changes.
+std::vector<double> arguments(DType t) {
+  std::vector<double> list;
+  if (bytes(t) == 2) {
+    for (uint64_t bits = 0; bits < 1 << 16; ++bits) list.push_back(decode(t, bits));
+    return list;
   }
-  for (int k = -110000; k < 95000; ++k) list.push_back(static_cast<float>(k) * 1e-3f);
+  list = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1.0, -1.0};
+  const auto add = [&](double x) {
+    for (const double y : {x, -x}) list.push_back(t == f32 ? static_cast<float>(y) : y);
+  };
+  const int lowest_exponent = t == f32 ? -149 : -1074, highest = t == f32 ? 127 : 1023;
+  const int steps = t == f32 ? 97 : 19;
+  for (int e = lowest_exponent; e <= highest; ++e) {
+    for (int k = 0; k < steps; ++k) add(std::ldexp(1 + static_cast<double>(k) / steps, e));
+  }
+  for (int k = 0; k < 110000; ++k) add(k * 1e-3);
+  for (int k = 1; k < 90000; k += 7) add(k * std::numbers::pi / 2);
+  for (int e = 17; e <= highest; ++e) add(std::round(std::ldexp(0.7, e)) * std::numbers::pi / 2);
+  for (int k = -50; k < 50; ++k) add(131072 + k / 64.0);
   return list;
 }
 
-/// Distance in units of the last place of f32 at the reference (of subnormals near zero).
-double ulps(float got, long double want) {
+/// The nearest value of type t.
+double nearest(DType t, long double x) {
+  if (t == f64) return static_cast<double>(x);
+  if (t == f32) return static_cast<float>(x);
+  return decode(t, encode(t, static_cast<double>(x)));
+}
+
+/// Distance in units of the last place of t at the reference (of subnormals near zero).
+double ulps(DType t, double got, long double want) {
+  const double rounded = nearest(t, want);
   if (std::isnan(got) || std::isnan(want)) return std::isnan(got) == std::isnan(want) ? 0 : 1e9;
-  const auto rounded = static_cast<float>(want);
   if (std::isinf(rounded) || std::isinf(got)) return got == rounded ? 0 : 1e9;
-  int exponent = 0;
-  std::frexp(rounded, &exponent);
-  const long double unit = std::ldexp(1.0L, std::max(exponent - 24, -149));
-  return static_cast<double>(std::fabs((static_cast<long double>(got) - want) / unit));
+  return static_cast<double>(std::fabs(got - want) / check::ulp(t, rounded));
 }
 
 struct Function {
-  const char* op;
-  double bound;  ///< as ops.def says
+  Opcode code;
   long double (*reference)(long double);
+  bool exact = false;  ///< no rounding at all
+};
+
+const Function kFunctions[] = {
+    {Opcode::exp, [](long double x) { return std::exp(x); }},
+    {Opcode::exp2, [](long double x) { return std::exp2(x); }},
+    {Opcode::log, [](long double x) { return std::log(x); }},
+    {Opcode::sin, [](long double x) { return std::sin(x); }},
+    {Opcode::cos, [](long double x) { return std::cos(x); }},
+    {Opcode::tanh, [](long double x) { return std::tanh(x); }},
+    {Opcode::erf, [](long double x) { return std::erf(x); }},
+    {Opcode::tanh_fast, [](long double x) { return std::tanh(x); }},
+    {Opcode::erf_fast, [](long double x) { return std::erf(x); }},
+    {Opcode::rsqrt, [](long double x) { return 1 / std::sqrt(x); }},
+    {Opcode::sqrt, [](long double x) { return std::sqrt(x); }},
+    {Opcode::floor, [](long double x) { return std::floor(x); }, true},
+    {Opcode::ceil, [](long double x) { return std::ceil(x); }, true},
+    {Opcode::round, [](long double x) { return std::nearbyint(x); }, true},
 };
 
 class Functions : public testing::TestWithParam<std::string> {};
 
-TEST_P(Functions, StayWithinTheirStatedUlps) {
-  const Function list[] = {
-      {"exp", 2, [](long double x) { return std::exp(x); }},
-      {"exp2", 2, [](long double x) { return std::exp2(x); }},
-      {"log", 2, [](long double x) { return std::log(x); }},
-      {"tanh", 6, [](long double x) { return std::tanh(x); }},
-      {"erf", 6, [](long double x) { return std::erf(x); }},
-      {"rsqrt", 2, [](long double x) { return 1 / std::sqrt(x); }},
-      {"sqrt", 0.5, [](long double x) { return std::sqrt(x); }},
-      {"floor", 0, [](long double x) { return std::floor(x); }},
-      {"ceil", 0, [](long double x) { return std::ceil(x); }},
-      {"round", 0, [](long double x) { return std::nearbyint(x); }},
-  };
-  const std::vector<float> xs = arguments();
-  const auto n = static_cast<int64_t>(xs.size());
-  Guarded x(f32, {n});
-  x.fill([&](int64_t i) { return xs[static_cast<size_t>(i)]; });
-  for (const Function& f : list) {
-    Guarded y(f32, {n});
-    run_text(fmt::format("program f\ndim N\nin x: f32[N]\nout y: f32[N]\ngrid (cdiv(N, 1000))\n"
-                         "%0 = load x{{pid0*1000}} : f32[1000]\n%1 = {} %0 : f32[1000]\n"
-                         "store %1 to y{{pid0*1000}}\n",
-                         f.op),
-             {x, y}, GetParam());
-    double worst = 0;
-    float at = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const float a = xs[static_cast<size_t>(i)];
-      const auto got = static_cast<float>(get(y.view(), i));
-      const double u = ulps(got, f.reference(a));
-      if (u > worst) worst = u, at = a;
-      if (a == 0) {
-        EXPECT_EQ(std::signbit(got), std::signbit(static_cast<float>(f.reference(a)))) << f.op;
-      }
+void expect_within(const Function& f, DType t, const std::vector<double>& x, const TensorView& y) {
+  double worst = 0, at = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double got = get(y, static_cast<int64_t>(i));
+    const long double want = f.reference(x[i]);
+    const double u = ulps(t, got, want);
+    if (u > worst) worst = u, at = x[i];
+    if (x[i] == 0) {
+      EXPECT_EQ(std::signbit(got), std::signbit(want)) << info(f.code).name;
     }
-    EXPECT_LE(worst, f.bound) << f.op << " at " << at;
+  }
+  const double stated = stated_ulps(f.code, t), bound = stated > 0 ? stated : 0.5;
+  EXPECT_LE(worst, f.exact ? 0 : bound) << info(f.code).name << " of " << name(t) << " " << at;
+}
+
+/// All functions of elements of type t, in one program of tiles of that many.
+void expect_all_within(DType t, const std::vector<double>& xs, int tile, const std::string& isa) {
+  const auto n = static_cast<int64_t>(xs.size());
+  std::deque<Guarded> tensors;
+  tensors.emplace_back(t, std::vector<int64_t>{n});
+  tensors[0].fill([&](int64_t i) { return xs[static_cast<size_t>(i)]; });
+  std::string outputs, ops;
+  for (const Function& f : kFunctions) {
+    const size_t k = tensors.size();
+    outputs += fmt::format("out y{}: {}[N]\n", k, name(t));
+    ops += fmt::format("%{0} = {1} %0 : {2}[{3}]\nstore %{0} to y{0}{{pid0*{3}}}\n", k,
+                       info(f.code).name, name(t), tile);
+    tensors.emplace_back(t, std::vector<int64_t>{n});
+  }
+  run_text(fmt::format("program f\ndim N\nin x: {0}[N]\n{1}grid (cdiv(N, {3}))\n"
+                       "%0 = load x{{pid0*{3}}} : {0}[{3}]\n{2}",
+                       name(t), outputs, ops, tile),
+           {tensors.begin(), tensors.end()}, isa);
+  for (size_t k = 1; k < tensors.size(); ++k)
+    expect_within(kFunctions[k - 1], t, xs, tensors[k].view());
+}
+
+TEST_P(Functions, StayWithinTheirStatedUlps) {
+  for (const DType t : {f32, f64, f16, bf16}) {
+    SCOPED_TRACE(name(t));
+    expect_all_within(t, arguments(t), 1000, GetParam());
+  }
+}
+
+/// Few lanes, and one, take other texts of the same functions.
+TEST_P(Functions, OfFewLanesStayWithinTheirStatedUlps) {
+  const std::vector<double> xs{0.25, -2.5, 1e6, INFINITY, 90, -0x1.8p+127, 0x1p-140, -0.0, NAN};
+  for (const int tile : {1, 2, 3}) {
+    SCOPED_TRACE(tile);
+    expect_all_within(f32, xs, tile, GetParam());
   }
 }
 

@@ -52,7 +52,8 @@ TEST(Bounded, UnaryHoldsWhatABackendMayGive) {
   Random r(11);
   for (Opcode code :
        {Opcode::neg, Opcode::abs, Opcode::sqrt, Opcode::rsqrt, Opcode::exp, Opcode::exp2,
-        Opcode::log, Opcode::tanh, Opcode::erf, Opcode::floor, Opcode::ceil, Opcode::round})
+        Opcode::log, Opcode::sin, Opcode::cos, Opcode::tanh, Opcode::erf, Opcode::tanh_fast,
+        Opcode::erf_fast, Opcode::floor, Opcode::ceil, Opcode::round})
     expect_mostly_decided(3000, [&] {
       const DType t = r.of(kFloats);
       const Scalar a = random_element(r, t), x = sample(r, t, a);

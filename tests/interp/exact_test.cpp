@@ -110,8 +110,10 @@ TEST(Exact, FunctionsAtTheirEdges) {
               Same(Values{1, 0, kInf, kNan, kInf}));
   EXPECT_THAT(run_op("exp2 %0", f32, f32, {3, -149, -160}), Same(Values{8, 0x1p-149, 0}));
   EXPECT_THAT(run_op("log %0", f32, f32, {1, 0, -1, kInf}), Same(Values{0, -kInf, kNan, kInf}));
-  EXPECT_THAT(run_op("tanh %0", f32, f32, {-0.0, kInf, -kInf}), Same(Values{-0.0, 1, -1}));
-  EXPECT_THAT(run_op("erf %0", f32, f32, {-0.0, kInf, -kInf}), Same(Values{-0.0, 1, -1}));
+  EXPECT_THAT(run_op("sin %0", f32, f32, {-0.0, kInf, -kInf}), Same(Values{-0.0, kNan, kNan}));
+  EXPECT_THAT(run_op("cos %0", f32, f32, {-0.0, kInf, -kInf}), Same(Values{1, kNan, kNan}));
+  for (const char* op : {"tanh %0", "tanh_fast %0", "erf %0", "erf_fast %0"})
+    EXPECT_THAT(run_op(op, f32, f32, {-0.0, kInf, -kInf}), Same(Values{-0.0, 1, -1})) << op;
 }
 
 TEST(Exact, Casts) {

@@ -1,6 +1,8 @@
 // What variables, loops and branches of traced programs mean, against the same C++ run directly.
+#include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
+#include <numbers>
 #include <optional>
 
 #include "tw/interp/interpreter.h"
@@ -30,6 +32,42 @@ Program traced(const F& f) {
 }
 
 Tile scalar(Trace& k, int64_t v) { return k.full(i64, {}, v); }
+
+TEST(Meaning, FunctionsOfOneVariable) {
+  struct {
+    Tile (*traced)(const Tile&, SourceLoc);
+    double (*meant)(double);
+  } const kFunctions[] = {
+      {exp, std::exp},
+      {exp2, std::exp2},
+      {log, std::log},
+      {sin, std::sin},
+      {cos, std::cos},
+      {tanh, std::tanh},
+      {tanh_fast, std::tanh},
+      {erf, std::erf},
+      {erf_fast, std::erf},
+      {sqrt, std::sqrt},
+      {rsqrt, [](double x) { return 1 / std::sqrt(x); }},
+      {abs, std::fabs},
+      {floor, std::floor},
+      {ceil, std::ceil},
+      {round, std::nearbyint},
+      {gelu_tanh,
+       [](double x) {
+         const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * (x * x * x));
+         return 0.5 * x * (1 + std::tanh(inner));
+       }},
+      {gelu_erf, [](double x) { return 0.5 * x * (1 + std::erf(x * (1 / std::numbers::sqrt2))); }},
+  };
+  for (const auto& f : kFunctions) {
+    Trace k("p");
+    k.dim("N");
+    TensorRef Y = k.output("Y", f64, {8});
+    store(Y.tile({0}, {8}), f.traced(k.full(f64, {8}, 0.75), SourceLoc::here()));
+    EXPECT_EQ(run(k.finish(), 8), f.meant(0.75)) << std::distance(kFunctions, &f);
+  }
+}
 
 TEST(Meaning, CarriedValuesOfNestedLoops) {
   const Program p = traced([](Trace& k, const Index& N) {

@@ -7,16 +7,13 @@ namespace tw::test {
 
 namespace {
 
-bool approximate(Opcode c) {
-  return c == Opcode::rsqrt || c == Opcode::exp || c == Opcode::exp2 || c == Opcode::log ||
-         c == Opcode::tanh || c == Opcode::erf;
-}
-
 bool wide_float(DType t) { return t == f32 || t == f64; }
 
 double magnitude_of(Opcode code, const std::vector<Known>& in) {
   const double a = in.empty() ? 0 : in[0].magnitude, b = in.size() > 1 ? in[1].magnitude : 0;
-  if (code == Opcode::tanh || code == Opcode::erf) return 0;
+  if (code == Opcode::sin || code == Opcode::cos || code == Opcode::tanh || code == Opcode::erf ||
+      code == Opcode::tanh_fast || code == Opcode::erf_fast)
+    return 0;
   if (code == Opcode::exp || code == Opcode::exp2) return a > 4 ? 60 : 12;
   if (code == Opcode::log) return 6;
   if (code == Opcode::sqrt) return std::max(a / 2, 1.0);
@@ -29,7 +26,7 @@ double magnitude_of(Opcode code, const std::vector<Known>& in) {
 
 bool loose_of(Opcode code, const std::vector<Known>& in, const Type& out) {
   if (!is_float(out.dtype)) return false;
-  if (approximate(code) || code == Opcode::dot) return true;
+  if (stated_ulps(code, out.dtype) > 0 || code == Opcode::dot) return true;
   if (code == Opcode::mul && wide_float(out.dtype)) return true;
   return std::any_of(in.begin(), in.end(), [](const Known& k) { return k.loose; });
 }
@@ -276,6 +273,8 @@ Known Writer::guarded(Opcode code, Known a) {
   const Type c{a.type.dtype, Extents(a.type.shape.size(), 1)};
   if ((code == Opcode::exp || code == Opcode::exp2) && a.magnitude > 3 && r.percent(85))
     return clamped(a, -9, 6);
+  if ((code == Opcode::sin || code == Opcode::cos) && a.loose && a.magnitude > 3)
+    a = clamped(a, -9, 9);
   if ((code == Opcode::sqrt || code == Opcode::log) && r.percent(80)) a = unary(Opcode::abs, a);
   if (code == Opcode::log && r.percent(80)) return binary(Opcode::max, a, constant(c, 0.07));
   if (code == Opcode::rsqrt && r.percent(80)) {
@@ -332,7 +331,13 @@ void Writer::elementwise() {
       Opcode::min,   Opcode::max,   Opcode::min_num, Opcode::max_num, Opcode::and_,  Opcode::or_,
       Opcode::xor_,  Opcode::shl,   Opcode::shr,     Opcode::eq,      Opcode::ne,    Opcode::lt,
       Opcode::le,    Opcode::where, Opcode::add,     Opcode::mul,     Opcode::max};
-  elementwise_of(r.of(codes));
+  static const std::vector<Opcode> like_tanh{Opcode::tanh, Opcode::tanh_fast, Opcode::sin};
+  static const std::vector<Opcode> like_erf{Opcode::erf, Opcode::erf_fast, Opcode::cos};
+  const Opcode code = r.of(codes);
+  // All bounded by 1, and in all as often as each of the others.
+  elementwise_of(code == Opcode::tanh  ? r.of(like_tanh)
+                 : code == Opcode::erf ? r.of(like_erf)
+                                       : code);
 }
 
 }  // namespace tw::test

@@ -7,7 +7,7 @@ namespace tw::check {
 
 namespace {
 
-double family_ulps(Family f) {
+double family_ulps(Family f, DType accumulate) {
   switch (f) {
     case Family::exact:
     case Family::elementwise:
@@ -15,8 +15,9 @@ double family_ulps(Family f) {
     case Family::gemm:
       return 0;
     case Family::norm:
+      return stated_ulps(Opcode::rsqrt, accumulate);
     case Family::softmax:
-      return 2;
+      return stated_ulps(Opcode::exp, accumulate);
   }
   return 0;
 }
@@ -46,7 +47,7 @@ double bound(const Accuracy& a, double reference, double sum_abs) {
   if (a.family == Family::exact || !is_float(a.out)) return 0;
   const double u = unit_roundoff(a.accumulate);
   const double k = static_cast<double>(std::max<int64_t>(a.terms, 1));
-  const double functions = family_ulps(a.family) + a.function_ulps;
+  const double functions = family_ulps(a.family, a.accumulate) + a.function_ulps;
   const double eta = adds_products(a.family) ? ulp(a.accumulate, 0) / 2 : 0;
   return ulp(a.out, reference) + (8 * std::sqrt(k) + 2 * functions) * u * sum_abs +
          8 * std::sqrt(k) * eta;

@@ -40,7 +40,7 @@ double ulp(DType t, double x);
 /// with u the unit roundoff of the accumulator, eta the largest error of a product that is
 /// subnormal in it (half the least subnormal; families that add products: gemm, norm; Higham,
 /// Accuracy and Stability of Numerical Algorithms, 2.5) and f the ulps of the functions used (the
-/// family's: exp 2 in softmax, rsqrt 2 in norm; and `function_ulps`). 0 for the exact family and
+/// family's: exp in softmax, rsqrt in norm; and `function_ulps`). 0 for the exact family and
 /// for integer results. This is the only tolerance of the project (decision 10).
 double bound(const Accuracy& a, double reference, double sum_abs);
 

@@ -25,14 +25,6 @@ bool exact_zero(const Scalar& a) { return a.bound == 0 && a.f == 0; }
 /// Whether the value may be 0 without being an exact 0 of known sign.
 bool may_vanish(const Scalar& a) { return a.bound > 0 && std::fabs(a.f) <= a.bound; }
 
-/// What functions of ops.def are off by, in units of the last place; 0: correctly rounded.
-double stated_ulps(Opcode code) {
-  if (code == Opcode::tanh || code == Opcode::erf) return 6;
-  const bool two =
-      code == Opcode::rsqrt || code == Opcode::exp || code == Opcode::exp2 || code == Opcode::log;
-  return two ? 2 : 0;
-}
-
 double in_double(Opcode code, double a) { return exact_unary(code, f64, Scalar::of_float(a)).f; }
 
 bool is_compare(Opcode code) {
@@ -49,6 +41,14 @@ Scalar round_interval(DType t, double v, double lo, double hi) {
   return settle(t, v, e, unit_roundoff(t) + kU64, 1);
 }
 
+/// A function's value v, off by e for its operand's bound and by what the function states.
+Scalar evaluated(Opcode code, DType t, double v, double e) {
+  const double ulps = stated_ulps(code, t);
+  // The host's own error in v, of a backend of another host too, is within the ulps of f64.
+  const double own = 2 * stated_ulps(code, f64) * kU64;
+  return settle(t, v, e, 2 * ulps * unit_roundoff(t) + unit_roundoff(t) + own, ulps + 1);
+}
+
 Scalar monotone(Opcode code, DType t, const Scalar& a) {
   const double lo = a.f - a.bound, hi = a.f + a.bound;
   const bool has_edge = code == Opcode::sqrt || code == Opcode::rsqrt || code == Opcode::log;
@@ -58,9 +58,14 @@ Scalar monotone(Opcode code, DType t, const Scalar& a) {
   const double v = in_double(code, a.f), x = in_double(code, lo), y = in_double(code, hi);
   const bool limit = std::isinf(a.f) || (exact_zero(a) && in_double(code, 0) == 0);
   if (std::isnan(v) || limit || (exact(a) && std::isinf(v))) return Scalar::of_float(v);
-  const double ulps = stated_ulps(code);
-  const double e = a.bound == 0 ? 0 : std::max(std::fabs(x - v), std::fabs(y - v));
-  return settle(t, v, e, 2 * ulps * unit_roundoff(t) + unit_roundoff(t) + kU64, ulps + 1);
+  return evaluated(code, t, v, a.bound == 0 ? 0 : std::max(std::fabs(x - v), std::fabs(y - v)));
+}
+
+/// sin, cos: no steeper than the identity, and never further apart than 2.
+Scalar wave(Opcode code, DType t, const Scalar& a) {
+  const double v = in_double(code, a.f);
+  if (std::isnan(v) || (exact_zero(a) && v == 0)) return Scalar::of_float(v);
+  return evaluated(code, t, v, std::min(a.bound, 2.0));
 }
 
 /// floor, ceil, round: steps; decided when both ends land on the same one.
@@ -171,11 +176,12 @@ Scalar settle(DType t, double v, double e, double relative, double absolute) {
 
 Scalar bounded_unary(Opcode code, DType t, const Scalar& a) {
   if (a.undecided) return Scalar::unknown();
-  if (exact(a) && stated_ulps(code) == 0) return exact_unary(code, t, a);
+  if (exact(a) && stated_ulps(code, t) == 0) return exact_unary(code, t, a);
   if (code == Opcode::neg) return Scalar::of_float(-a.f, a.bound);
   if (code == Opcode::abs) return Scalar::of_float(std::fabs(a.f), a.bound);
   if (code == Opcode::floor || code == Opcode::ceil || code == Opcode::round)
     return step(code, t, a);
+  if (code == Opcode::sin || code == Opcode::cos) return wave(code, t, a);
   return monotone(code, t, a);
 }
 

@@ -112,8 +112,10 @@ double float_unary(Opcode code, DType t, double a) {
   if (code == Opcode::exp) return std::exp(a);
   if (code == Opcode::exp2) return std::exp2(a);
   if (code == Opcode::log) return std::log(a);
-  if (code == Opcode::tanh) return std::tanh(a);
-  if (code == Opcode::erf) return std::erf(a);
+  if (code == Opcode::sin) return std::sin(a);
+  if (code == Opcode::cos) return std::cos(a);
+  if (code == Opcode::tanh || code == Opcode::tanh_fast) return std::tanh(a);
+  if (code == Opcode::erf || code == Opcode::erf_fast) return std::erf(a);
   if (code == Opcode::floor) return std::floor(a);
   if (code == Opcode::ceil) return std::ceil(a);
   if (code == Opcode::round) return std::nearbyint(a);

@@ -32,8 +32,12 @@ Needs needs(Opcode code) {
     case Opcode::exp:
     case Opcode::exp2:
     case Opcode::log:
+    case Opcode::sin:
+    case Opcode::cos:
     case Opcode::tanh:
     case Opcode::erf:
+    case Opcode::tanh_fast:
+    case Opcode::erf_fast:
     case Opcode::floor:
     case Opcode::ceil:
     case Opcode::round:
@@ -184,8 +188,12 @@ bool is_elementwise(Opcode code) {
     case Opcode::exp:
     case Opcode::exp2:
     case Opcode::log:
+    case Opcode::sin:
+    case Opcode::cos:
     case Opcode::tanh:
     case Opcode::erf:
+    case Opcode::tanh_fast:
+    case Opcode::erf_fast:
     case Opcode::floor:
     case Opcode::ceil:
     case Opcode::round:

@@ -254,8 +254,12 @@ class Printer {
       case Opcode::exp:
       case Opcode::exp2:
       case Opcode::log:
+      case Opcode::sin:
+      case Opcode::cos:
       case Opcode::tanh:
       case Opcode::erf:
+      case Opcode::tanh_fast:
+      case Opcode::erf_fast:
       case Opcode::floor:
       case Opcode::ceil:
       case Opcode::round:

@@ -260,8 +260,12 @@ struct PlaceOperands {
 };
 PlaceOperands place_operands(const Op& op);
 
-/// Whether an element takes ten instructions or more: exp, exp2, log, tanh, erf, div, rem, sqrt,
-/// rsqrt, philox.
+/// How far a function of floats of type t may be off, in units of the last place of t around the
+/// exact result; 0: it is correctly rounded. The only place that knows: docs/ops.md has it.
+double stated_ulps(Opcode code, DType t);
+
+/// Whether an element takes ten instructions or more: functions that are not correctly rounded,
+/// div, rem, sqrt, philox.
 bool is_costly(Opcode code);
 
 /// Whether the op folds an axis: reduce or scan. Its region, if it has one, is a combiner.

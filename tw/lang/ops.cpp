@@ -141,8 +141,12 @@ Tile rsqrt(const Tile& x, SourceLoc at) { return unary(Opcode::rsqrt, x, at); }
 Tile exp(const Tile& x, SourceLoc at) { return unary(Opcode::exp, x, at); }
 Tile exp2(const Tile& x, SourceLoc at) { return unary(Opcode::exp2, x, at); }
 Tile log(const Tile& x, SourceLoc at) { return unary(Opcode::log, x, at); }
+Tile sin(const Tile& x, SourceLoc at) { return unary(Opcode::sin, x, at); }
+Tile cos(const Tile& x, SourceLoc at) { return unary(Opcode::cos, x, at); }
 Tile tanh(const Tile& x, SourceLoc at) { return unary(Opcode::tanh, x, at); }
 Tile erf(const Tile& x, SourceLoc at) { return unary(Opcode::erf, x, at); }
+Tile tanh_fast(const Tile& x, SourceLoc at) { return unary(Opcode::tanh_fast, x, at); }
+Tile erf_fast(const Tile& x, SourceLoc at) { return unary(Opcode::erf_fast, x, at); }
 Tile floor(const Tile& x, SourceLoc at) { return unary(Opcode::floor, x, at); }
 Tile ceil(const Tile& x, SourceLoc at) { return unary(Opcode::ceil, x, at); }
 Tile round(const Tile& x, SourceLoc at) { return unary(Opcode::round, x, at); }
@@ -180,12 +184,12 @@ Tile silu(const Tile& x, SourceLoc at) {
 Tile gelu_tanh(const Tile& x, SourceLoc at) {
   const AtLine line(*x.trace(), at);
   const double scale = std::sqrt(2 / std::numbers::pi);
-  return 0.5 * x * (1 + tanh(scale * (x + 0.044715 * (x * x * x))));
+  return 0.5 * x * (1 + tanh_fast(scale * (x + 0.044715 * (x * x * x))));
 }
 
 Tile gelu_erf(const Tile& x, SourceLoc at) {
   const AtLine line(*x.trace(), at);
-  return 0.5 * x * (1 + erf(x * (1 / std::numbers::sqrt2)));
+  return 0.5 * x * (1 + erf_fast(x * (1 / std::numbers::sqrt2)));
 }
 
 // ---- contraction

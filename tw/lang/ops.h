@@ -85,8 +85,13 @@ Tile rsqrt(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile exp(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile exp2(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile log(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile sin(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile cos(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile tanh(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile erf(const Tile& x, SourceLoc at = SourceLoc::here());
+/// The same with fewer digits and in less time.
+Tile tanh_fast(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile erf_fast(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile floor(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile ceil(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile round(const Tile& x, SourceLoc at = SourceLoc::here());  ///< ties to even
@@ -104,9 +109,10 @@ Tile is_nan(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile relu(const Tile& x, SourceLoc at = SourceLoc::here());     ///< max(x, 0): NaN stays
 Tile sigmoid(const Tile& x, SourceLoc at = SourceLoc::here());  ///< 1 / (1 + exp(-x))
 Tile silu(const Tile& x, SourceLoc at = SourceLoc::here());     ///< x / (1 + exp(-x))
-/// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+/// x/2 (1 + tanh_fast(sqrt(2/pi) (x + 0.044715 x^3)))
 Tile gelu_tanh(const Tile& x, SourceLoc at = SourceLoc::here());
-Tile gelu_erf(const Tile& x, SourceLoc at = SourceLoc::here());  ///< x/2 (1 + erf(x / sqrt(2)))
+Tile gelu_erf(const Tile& x,
+              SourceLoc at = SourceLoc::here());  ///< x/2 (1 + erf_fast(x / sqrt(2)))
 
 // ---- contraction
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "tw/emit/cpu/prelude.h"
@@ -8,19 +9,75 @@ namespace {
 // Functions for which vector extensions have no text of one instruction. Every one has a portable
 // form in the other tables; `types` lists what it serves, of `lanes` lanes.
 constexpr int kWhole = 0;  // lanes of one register or more, from 16 bytes on
+constexpr int kAny = -1;   // several lanes
 struct Builtin {
-  const char* isa;
+  const char* isa;  ///< "fma": those that round a * b + c once
   const char* name;
   std::vector<DType> types;
   int lanes;
   const char* text;
+  const char* uses = "";  ///< as in PreludeFunction
 };
 
 const char* const kMaskBits = R"(  const u32 upto = (1u << min(max(last, 0), $L)) - 1;
   const u32 mask = upto & ~((1u << min(max(first, 0), $L)) - 1);
 )";
 
+// Here the last step rounds once what the portable text rounds twice, so a shorter one is as near.
+const char* const kPolynomialOnce = R"(TW_INLINE $V tw_exp_polynomial($V r) {
+  $V q = r * 1.403552480e-3f + 8.372301236e-3f;
+  q = q * r + 4.166555032e-2f;
+  q = q * r + 1.666648835e-1f;
+  q = q * r + 0.5f;
+  q = q * r + 1.0f;
+  return q * r + 1.0f;
+})";
+
+const char* const kExp2PolynomialOnce = R"(TW_INLINE $V tw_exp2_polynomial($V r) {
+  $V q = r * 1.581952820e-4f + 1.341823954e-3f;
+  q = q * r + 9.617063217e-3f;
+  q = q * r + 5.550272390e-2f;
+  q = q * r + 2.402265519e-1f;
+  q = q * r + 6.931472421e-1f;
+  return q * r + 1.0f;
+})";
+
+// As tanh_fast; where a * b + c rounds twice it would be off by 7 ulp.
+const char* const kErfFastOnce = R"(// erf x, 6 ulp (rational 13/8)
+TW_INLINE $V tw_erf_fast($V x) {
+  const $V low = tw_constant_$Dx$L(-3.68f), high = tw_constant_$Dx$L(3.68f);
+  $V a = low > x ? low : x;
+  a = high < a ? high : a;
+  const $V s = a * a;
+  $V p = s * 2.536753918e-8f - 2.261746658e-6f;
+  p = p * s + 1.427019743e-4f;
+  p = p * s + 3.256083932e-3f;
+  p = p * s + 5.294527113e-2f;
+  p = p * s + 1.990398765e-1f;
+  p = p * s + 1.241217017f;
+  $V q = s * 8.737024036e-4f + 1.407430787e-2f;
+  q = q * s + 1.179468259e-1f;
+  q = q * s + 5.430602431e-1f;
+  q = q * s + 1.1f;
+  const $V y = p * a / q;
+  const $V size = ($V)(($I)x & 0x7fffffff), one = ($V)((($I)x & ~0x7fffffff) | 0x3f800000);
+  return size > 3.68f ? one : y;
+})";
+
+// pi/2 in three parts: the first difference is exact, as is each product within its sum.
+const char* const kQuartersOnce = R"(TW_INLINE $V tw_quarters($V a, $I* n) {
+  const $V t = a * 0.636619772f + 12582912.0f, k = t - 12582912.0f;
+  *n = ($I)t;
+  $V r = a - k * 1.57079637f;
+  r = r - k * -4.37113883e-8f;
+  return r - k * -1.71512451e-15f;
+})";
+
 const Builtin kBuiltins[] = {
+    {"fma", "exp_polynomial", {f32}, kAny, kPolynomialOnce},
+    {"fma", "exp2_polynomial", {f32}, kAny, kExp2PolynomialOnce},
+    {"fma", "erf_fast", {f32}, kAny, kErfFastOnce, "constant"},
+    {"fma", "quarters", {f32}, kAny, kQuartersOnce},
     // Of `mask ? greater(a, b) : b` on short integers g++ 12 makes one instruction, and ends with
     // an internal error when the wrong operand lies in memory: the result stays apart.
     {"avx512",
@@ -67,6 +124,31 @@ const Builtin kBuiltins[] = {
      "TW_INLINE int tw_exp_usual($V x) {\n"
      "  const $I usual = ($V)(($I)x & 0x7fffffff) < 87.0f;\n"
      "  return __builtin_expect(__builtin_ia32_movmskps(($V)usual) == 15, 1);\n}"},
+    {"avx512",
+     "any",
+     {i32},
+     16,
+     "TW_INLINE int tw_any($V m) { return __builtin_ia32_cvtd2mask512(m); }"},
+    {"avx512",
+     "any",
+     {i32},
+     8,
+     "TW_INLINE int tw_any($V m) { return __builtin_ia32_cvtd2mask256(m); }"},
+    {"avx512",
+     "any",
+     {i32},
+     4,
+     "TW_INLINE int tw_any($V m) { return __builtin_ia32_cvtd2mask128(m); }"},
+    {"avx2",
+     "any",
+     {i32},
+     8,
+     "TW_INLINE int tw_any($V m) { return __builtin_ia32_movmskps256((f32x8)m); }"},
+    {"avx2",
+     "any",
+     {i32},
+     4,
+     "TW_INLINE int tw_any($V m) { return __builtin_ia32_movmskps((f32x4)m); }"},
     {"avx512",
      "sqrt",
      {f32},
@@ -119,20 +201,22 @@ const Builtin kBuiltins[] = {
 
 }  // namespace
 
-std::string builtin_text(const std::string& isa, const std::string& name, DType t, int lanes) {
+std::optional<PreludeFunction> builtin_function(const std::string& isa, const std::string& name,
+                                                DType t, int lanes) {
   for (const Builtin& b : kBuiltins) {
-    const bool fits = b.lanes == kWhole ? lanes * bytes(t) >= 16 : lanes == b.lanes;
-    if (isa != b.isa || name != b.name || !fits) continue;
-    for (const DType served : b.types) {
-      if (served != t) continue;
-      std::string text = b.text;
-      if (const size_t at = text.find("$mask"); at != std::string::npos) {
-        text.replace(at, 5, kMaskBits);
-      }
-      return text;
+    const bool fits = b.lanes == kWhole ? lanes * bytes(t) >= 16
+                      : b.lanes == kAny ? lanes > 1
+                                        : lanes == b.lanes;
+    const bool has = isa == b.isa || (b.isa == std::string("fma") && isa != "generic");
+    if (!has || name != b.name || !fits) continue;
+    if (std::ranges::find(b.types, t) == b.types.end()) continue;
+    std::string text = b.text;
+    if (const size_t at = text.find("$mask"); at != std::string::npos) {
+      text.replace(at, 5, kMaskBits);
     }
+    return PreludeFunction{name, b.uses, text, ""};
   }
-  return "";
+  return std::nullopt;
 }
 
 }  // namespace tw::cpu

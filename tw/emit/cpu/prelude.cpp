@@ -99,10 +99,10 @@ std::string Prelude::use(const std::string& wish, DType t, int lanes) {
   const std::string pattern = lane_of_vector                   ? kLaneOfVector
                               : lanes > 1 && !f.vector.empty() ? f.vector
                                                                : f.scalar;
-  const std::string builtin = builtin_text(machine_->isa, function, t, lanes);
-  if (!builtin.empty()) {
+  if (const auto builtin = builtin_function(machine_->isa, function, t, lanes)) {
     for (const int n : {8, 16}) type(f32, n), type(i32, n);
-    functions_.push_back(instance(function, builtin, t, lanes));
+    use_all(builtin->uses, t, lanes);
+    functions_.push_back(instance(function, builtin->scalar, t, lanes));
     return call_name(function, t, lanes);
   }
   if (lane_of_vector) {
@@ -157,6 +157,7 @@ std::string Prelude::instance(const std::string& function, const std::string& pa
   add("$E", [&] { return type(one); });
   add("$I", [&] { return type(signed_of_bytes(bytes(value)), lanes); });
   add("$U", [&] { return type(unsigned_of_bytes(bytes(value)), lanes); });
+  add("$W", [&] { return type(f64, lanes); });
   add("$X", [&] { return type(value, 4); });
   add("$N", [&] { return std::to_string(8 * bytes(value)); });
   add("$H", [&] { return fmt::format("{:#x}", UINT64_MAX >> (65 - 8 * bytes(value))); });

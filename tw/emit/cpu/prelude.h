@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ namespace tw::cpu {
 ///   $D  the dtype's name     $L  the number of lanes     $Z  0, 1, .. L-1
 ///   $V  $E  values in registers, one lane of them (f32 for narrower floats; b1: i32 lanes, bool)
 ///   $I  $U  signed and unsigned integers as wide as $V
+///   $W  f64, as many lanes as $V
 ///   $N  $H  bits of a lane of $V, and its largest signed integer
 ///   $S  $Q  one stored element, lanes of stored elements
 ///   $P  lanes of stored elements at an address aligned to one element only
@@ -65,8 +67,10 @@ DType register_type(DType t);
 DType signed_of_bytes(int64_t bytes);
 DType unsigned_of_bytes(int64_t bytes);
 
-/// The text of a function that uses builtins of one ISA, or "" (then the portable form serves).
-std::string builtin_text(const std::string& isa, const std::string& name, DType t, int lanes);
+/// The text of a function, for one and for several lanes, that suits one ISA better than the
+/// portable form, if there is one.
+std::optional<PreludeFunction> builtin_function(const std::string& isa, const std::string& name,
+                                                DType t, int lanes);
 
 /// Tables of functions, one a file: arithmetic, math, memory, casts.
 std::vector<PreludeFunction> arithmetic_functions();

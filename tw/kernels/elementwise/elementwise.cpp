@@ -41,7 +41,7 @@ struct Function {
   bool binary;
   Tile (*traced)(const Tile& a, const Tile& b);
   double (*reference)(double a, double b);
-  double ulps = 0;       ///< stated ulps of the functions used
+  double ulps = 0;       ///< stated ulps of the functions used, and of roundings around them
   bool exact = false;    ///< picks one of its operands
   bool cancels = false;  ///< a/2 + a/2 * s with |s| <= 1: two terms of opposite sign
 };
@@ -74,24 +74,33 @@ static const Function kFunctions[] = {
     {"relu", false, [](const Tile& a, const Tile&) { return relu(a); },
      [](double a, double) { return reference_max(a, 0.0); }, 0, true},
     {"exp", false, [](const Tile& a, const Tile&) { return exp(a); },
-     [](double a, double) { return std::exp(a); }, 2},
+     [](double a, double) { return std::exp(a); }, stated_ulps(Opcode::exp, f32)},
     {"log", false, [](const Tile& a, const Tile&) { return log(a); },
-     [](double a, double) { return std::log(a); }, 2},
+     [](double a, double) { return std::log(a); }, stated_ulps(Opcode::log, f32)},
     {"sqrt", false, [](const Tile& a, const Tile&) { return sqrt(a); },
      [](double a, double) { return std::sqrt(a); }},
+    {"sin", false, [](const Tile& a, const Tile&) { return sin(a); },
+     [](double a, double) { return std::sin(a); }, stated_ulps(Opcode::sin, f32)},
+    {"cos", false, [](const Tile& a, const Tile&) { return cos(a); },
+     [](double a, double) { return std::cos(a); }, stated_ulps(Opcode::cos, f32)},
     {"tanh", false, [](const Tile& a, const Tile&) { return tanh(a); },
-     [](double a, double) { return std::tanh(a); }, 6},
+     [](double a, double) { return std::tanh(a); }, stated_ulps(Opcode::tanh, f32)},
     {"erf", false, [](const Tile& a, const Tile&) { return erf(a); },
-     [](double a, double) { return std::erf(a); }, 6},
-    {"silu", false, [](const Tile& a, const Tile&) { return silu(a); }, reference_silu, 4},
+     [](double a, double) { return std::erf(a); }, stated_ulps(Opcode::erf, f32)},
+    {"tanh_fast", false, [](const Tile& a, const Tile&) { return tanh_fast(a); },
+     [](double a, double) { return std::tanh(a); }, stated_ulps(Opcode::tanh_fast, f32)},
+    {"erf_fast", false, [](const Tile& a, const Tile&) { return erf_fast(a); },
+     [](double a, double) { return std::erf(a); }, stated_ulps(Opcode::erf_fast, f32)},
+    {"silu", false, [](const Tile& a, const Tile&) { return silu(a); }, reference_silu,
+     stated_ulps(Opcode::exp, f32) + 2},
     {"gelu", false, [](const Tile& a, const Tile&) { return gelu_erf(a); },
-     [](double a, double) { return 0.5 * a * (1 + std::erf(a / std::sqrt(2.0))); }, 10, false,
-     true},
+     [](double a, double) { return 0.5 * a * (1 + std::erf(a / std::sqrt(2.0))); },
+     stated_ulps(Opcode::erf_fast, f32) + 4, false, true},
     {"gelu_tanh", false, [](const Tile& a, const Tile&) { return gelu_tanh(a); },
      [](double a, double) {
        return 0.5 * a * (1 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)));
      },
-     10, false, true},
+     stated_ulps(Opcode::tanh_fast, f32) + 4, false, true},
 };
 
 static const Function& function_of(const Problem& p) {

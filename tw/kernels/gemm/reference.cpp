@@ -25,9 +25,9 @@ static double multiply(double x, double v) { return x * v; }
 static Finish finish_of(const std::string& epilogue) {
   if (epilogue == "bias") return {add, nullptr, 0};
   if (epilogue == "bias_relu") return {add, relu, 0};
-  if (epilogue == "bias_silu") return {add, silu, 2};
-  if (epilogue == "bias_gelu") return {add, gelu_tanh, 6};
-  if (epilogue == "bias_gelu_erf") return {add, gelu_erf, 6};
+  if (epilogue == "bias_silu") return {add, silu, stated_ulps(Opcode::exp, f32)};
+  if (epilogue == "bias_gelu") return {add, gelu_tanh, stated_ulps(Opcode::tanh_fast, f32)};
+  if (epilogue == "bias_gelu_erf") return {add, gelu_erf, stated_ulps(Opcode::erf_fast, f32)};
   if (epilogue == "residual") return {add, nullptr, 0};
   if (epilogue == "row_scale") return {multiply, nullptr, 0};
   return {nullptr, nullptr, 0};

@@ -35,8 +35,11 @@ Rule rule_of(Opcode code) {
     case Opcode::neg:
     case Opcode::abs:
     case Opcode::sqrt:
+    case Opcode::sin:
     case Opcode::tanh:
     case Opcode::erf:
+    case Opcode::tanh_fast:
+    case Opcode::erf_fast:
     case Opcode::floor:
     case Opcode::ceil:
     case Opcode::round:
@@ -48,6 +51,7 @@ Rule rule_of(Opcode code) {
     case Opcode::exp:
     case Opcode::exp2:
     case Opcode::log:
+    case Opcode::cos:
     case Opcode::div:
     case Opcode::rem:
     case Opcode::and_:
