@@ -63,7 +63,7 @@ class QueryBlock {
 
   Tile scores(const Index& j) const {
     Tile s = dot(block(x_.K, j), queries_, k_.zeros(f32, {t_.keys, t_.queries}));
-    if (form_.softcap > 0) s = tanh(s / form_.softcap) * form_.softcap;
+    if (form_.softcap > 0) s = tanh_fast(s / form_.softcap) * form_.softcap;
     if (!x_.bias) return s;
     return s + transpose(cast(load(x_.bias->tile({x_.block, j}, {t_.queries, t_.keys})), f32));
   }

@@ -30,11 +30,8 @@ struct AttentionTiling {
 /// their weight 0 multiplies it. One pass over the keys, rescaled as larger scores come (Milakov
 /// and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al., FlashAttention,
 /// 2022). Sums are f32. Error bound check::bound(softmax) with terms = the larger of Skv and head,
-/// and terms that count the errors of the scores; with a soft cap also those of tanh.
+/// and terms that count the errors of the scores; with a soft cap also those of tanh_fast.
 Program attention(const AttentionForm& form, const AttentionTiling& tiling = {});
-
-/// The ulps of tanh that error bounds count.
-inline constexpr double kTanhUlps = 6;
 
 /// UserError unless a problem's heads are a multiple of its key heads.
 void require_shared_heads(const Problem& p);

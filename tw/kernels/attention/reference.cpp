@@ -162,7 +162,7 @@ check::Reference attention_reference(const Problem& p, std::span<const TensorVie
   check::Reference ref{{.family = check::Family::softmax,
                         .out = p.dtype,
                         .terms = std::max(x.skv, x.head),
-                        .function_ulps = x.cap > 0 ? kTanhUlps : 0},
+                        .function_ulps = x.cap > 0 ? stated_ulps(Opcode::tanh_fast, f32) : 0},
                        {{}, {}}};
   for (int64_t b = 0; b < p.extent("batch"); ++b) {
     for (int64_t shared = 0; shared < p.extent("kv_heads"); ++shared) {
