@@ -379,10 +379,10 @@ void Writer::if_fragment(int depth) {
 
 void Writer::fragment(int depth) {
   const uint64_t pick = r.below(100);
-  if (pick < 50) return elementwise();
-  if (pick < 60) return shape_op();
-  if (pick < 68) return convert();
-  if (pick < 73) return source();
+  if (pick < 48) return elementwise();
+  if (pick < 57) return shape_op();
+  if (pick < 66) return convert();
+  if (pick < 74) return source();
   if (pick < 78) return gather_fragment();
   if (pick < 83) return dot_fragment();
   if (pick < 89) return reduce_fragment();

@@ -202,6 +202,7 @@ class Printer {
                        name(a.combiner), values(o.in), a.axis);
   }
 
+  // budget: table, one case an op
   std::string head(const Op& o) const {
     const std::string word = info(o.code).name;
     switch (o.code) {
