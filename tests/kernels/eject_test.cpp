@@ -26,8 +26,8 @@ TensorSize size_of(const kernels::Argument& a) {
   return s;
 }
 
-/// The last small problem of the kernel's sweep of that type whose tensors have several elements
-/// along most axes.
+/// The last small problem of the kernel's sweep of that type without empty tensors, whose outputs
+/// have several elements.
 std::optional<Problem> small_problem(const KernelEntry& k, DType t) {
   constexpr int64_t kMost = 20'000;
   std::optional<Problem> found;
@@ -35,12 +35,14 @@ std::optional<Problem> small_problem(const KernelEntry& k, DType t) {
     const Problem whole = complete(k, p);
     if (whole.dtype != t) continue;
     int64_t elements = 0, least = kMost;
+    bool empty = false;
     for (const kernels::Argument& a : k.arguments(whole)) {
       const TensorSize size = size_of(a);
       elements += size.elements;
-      least = std::min(least, size.largest);
+      empty = empty || size.elements == 0;
+      if (a.output) least = std::min(least, size.largest);
     }
-    if (least >= 3 && elements <= kMost) found = whole;
+    if (!empty && least >= 3 && elements <= kMost) found = whole;
   }
   return found;
 }
