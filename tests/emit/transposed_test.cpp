@@ -71,6 +71,29 @@ store %5 to Y{0, 0}
       ASSERT_EQ(get(y.view(), j * 32 + i), number_at(i * 16 + j) + number_at(j) + number_at(i));
 }
 
+/// An axis beside the two that are exchanged, which may end inside the tile.
+TEST_P(Transposed, ThirdAxisOfAnyLength) {
+  const std::string ir = R"(program turn
+dim B
+dim M
+in X: f32[B, M, 16]
+out Y: f32[B, 16, M]
+grid (cdiv(B, 3), cdiv(M, 32))
+
+%0 = load X{pid0*3, pid1*32, 0} : f32[3,32,16]
+%1 = transpose %0 perm (0, 2, 1) : f32[3,16,32]
+store %1 to Y{pid0*3, 0, pid1*32}
+)";
+  for (const auto& [b, m] : {std::pair{3, 32}, {4, 64}, {2, 40}}) {
+    Guarded x(f32, {b, m, 16}), y(f32, {b, 16, m});
+    x.fill(number_at);
+    run_text(ir, {x, y}, GetParam());
+    EXPECT_EQ(y.damage(), "");
+    for (int64_t i = 0; i < b * m * 16; ++i)
+      ASSERT_EQ(get(y.view(), i / m / 16 * m * 16 + i % 16 * m + i / 16 % m), number_at(i)) << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, Transposed, testing::ValuesIn(runnable_isas()),
                          [](const auto& info) { return info.param; });
 

@@ -384,9 +384,7 @@ Type infer_scan(const Type& a, int axis, Combiner combiner, SourceLoc at) {
 
 std::vector<Type> infer_top_k(const std::vector<Type>& in, int64_t k, SourceLoc at) {
   if (in.size() != 2 && in.size() != 4)
-    throw UserError(at, fmt::format("'top_k' of {} tiles, not values and indices of one or two "
-                                    "parts",
-                                    in.size()));
+    throw UserError(at, fmt::format("'top_k' of {} tiles, not values and indices", in.size()));
   int64_t count = 0;
   for (size_t n = 0; n < in.size(); n += 2) {
     const Type &values = in[n], &indices = in[n + 1];

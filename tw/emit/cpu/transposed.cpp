@@ -17,7 +17,7 @@ class TransposedNest {
   /// Finds the two axes and the lanes.
   bool fits() {
     const DType t = c_.program.type(v_).dtype;
-    if (axes_.size() < 2 || t == b1) return false;
+    if (axes_.size() < 2 || t == b1 || target_.place) return false;
     if (target_.view && c_.streams(target_.view->param)) return false;
     const Survey s = survey(
         c_, axes_, [&](Expression& e) { write_element(e, e.value(v_, at_), target_, at_, ""); });
@@ -41,7 +41,7 @@ class TransposedNest {
     for (const Axis* a : {&to(), &from()})
       c_.facts[a->counter] = {{0, std::max<int64_t>(a->extent - lanes_, 1)}, 1};
     Expression read = make(from_loop());
-    read.set_limited(3u << to_loop());
+    read.set_limited((1u << axes_.size()) - 1);
     read.assume(Assume::inside);
     const DType type = register_type(c_.program.type(v_).dtype);
     use_transpose(c_.prelude, type, lanes_);
@@ -126,7 +126,7 @@ class TransposedNest {
     for (size_t k = read.limits().size(); k-- > 0;) {
       const Limit& l = read.limits()[k];
       const Axis& a = axes_[static_cast<size_t>(l.loop)];
-      const int64_t needs = l.loop == from_loop() ? a.extent : a.extent - lanes_ + 1;
+      const int64_t needs = l.loop == to_loop() ? a.extent - lanes_ + 1 : a.extent;
       add_unless_proved(needs, l.hi, all);
       add_unless_proved(l.lo, 0, all);
     }
