@@ -49,7 +49,7 @@ Program lowered(const std::string& ir, const Specialisation& s, const CpuMachine
 
 EmittedCpu emitted(const std::string& ir, const Specialisation& s, const std::string& isa,
                    const Mapping& mapping = {}) {
-  const CpuMachine& machine = machine_named(isa);
+  const CpuMachine machine = machine_for(isa);
   return emit_cpu(lowered(ir, s, machine), s, machine, mapping, false);
 }
 
@@ -62,11 +62,12 @@ TwEntry compiled(const EmittedCpu& e, const std::string& isa) {
   fs::create_directories(folder);
   const fs::path source = folder / (key + ".cpp"), library = folder / (key + ".so");
   std::ofstream(source) << e.text;
+  const CpuMachine machine = machine_for(isa);
   const std::string cxx = env(Env::cxx).empty() ? "g++" : env(Env::cxx);
   const std::string command = fmt::format(
-      "{} -O2 -march={} -fPIC -shared -nostdlib -fno-math-errno -ffp-contract=fast -w {} -o {} "
+      "{} -O2 -march={}{} -fPIC -shared -nostdlib -fno-math-errno -ffp-contract=fast -w {} -o {} "
       "2>&1",
-      cxx, machine_named(isa).march, source.string(), library.string());
+      cxx, machine.march, machine.vnni ? " -mavx512vnni" : "", source.string(), library.string());
   if (std::system(command.c_str()) != 0) throw std::runtime_error("does not compile:\n" + e.text);
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw std::runtime_error(dlerror());
@@ -95,6 +96,12 @@ void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, vo
 
 }  // namespace
 
+CpuMachine machine_for(const std::string& isa) {
+  CpuMachine machine = machine_named(isa == kNoVnni ? "avx512" : isa);
+  if (isa == kNoVnni) machine.vnni = false;
+  return machine;
+}
+
 std::string text_for(const std::string& ir, const std::vector<TensorView>& tensors,
                      const std::string& isa) {
   return emitted(ir, facts_of(tensors), isa).text;
@@ -103,7 +110,7 @@ std::string text_for(const std::string& ir, const std::vector<TensorView>& tenso
 Ejected ejected_for(const std::string& ir, const std::vector<TensorView>& tensors,
                     const std::string& isa) {
   const Specialisation s = facts_of(tensors);
-  const CpuMachine& machine = machine_named(isa);
+  const CpuMachine machine = machine_for(isa);
   return eject_cpu(lowered(ir, s, machine), s, machine, {}, {"kernel"});
 }
 
@@ -169,7 +176,7 @@ std::vector<std::string> runnable_isas() {
   std::vector<std::string> isas{"generic"};
   if (__builtin_cpu_supports("avx2")) isas.push_back("avx2");
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
-    isas.push_back("avx512");
+    isas.push_back(__builtin_cpu_supports("avx512vnni") ? "avx512" : kNoVnni);
   }
   return isas;
 }

@@ -11,6 +11,11 @@
 
 namespace tw::test {
 
+/// The isa "avx512" without AVX512-VNNI.
+inline const std::string kNoVnni = "avx512 without vnni";
+/// The named machine of an isa, or of kNoVnni.
+CpuMachine machine_for(const std::string& isa);
+
 /// Lowers, emits, compiles with the compiler TW_CXX (g++ when empty) and runs a program given as
 /// ir text on tensors in declaration order, serially. Dims are read off the tensors; `dims` gives
 /// those that no tensor has. Instances run in ranges of 3, each with its own poisoned scratch.

@@ -98,7 +98,9 @@ class EjectedKernel : public testing::TestWithParam<KernelEntry> {
     for (size_t i = 0, o = 0; i < arguments.size(); ++i) {
       if (!arguments[i].output) continue;
       EXPECT_EQ(tensors[i].damage(), "");
-      EXPECT_EQ(tensors[i].unwritten(), 0);
+      // Every byte may be a result of one byte.
+      const bool tells = bytes(arguments[i].dtype) > 1;
+      EXPECT_EQ(tells ? tensors[i].unwritten() : 0, 0);
       EXPECT_EQ(difference(tensors[i], results[o++]), "");
     }
   }
@@ -107,7 +109,7 @@ class EjectedKernel : public testing::TestWithParam<KernelEntry> {
 
 TEST_P(EjectedKernel, GivesTheSameBits) {
   int problems = 0;
-  for (const DType t : {f32, bf16}) {
+  for (const DType t : {f32, bf16, u8}) {
     const std::optional<Problem> p = small_problem(GetParam(), t);
     if (!p) continue;
     ++problems;

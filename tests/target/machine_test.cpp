@@ -22,8 +22,8 @@ TEST(Machine, NamedOnesAreConsistent) {
 
 TEST(Machine, TextShowsEveryFieldThatLoweringMaySee) {
   EXPECT_EQ(to_string(machine_named("avx2")),
-            "AMD Zen 3 isa=avx2 march=x86-64-v3 vector_bytes=32 vector_registers=16 fma_pipes=2 "
-            "l1d=32768 l2=524288 l3=33554432 cores=8");
+            "AMD Zen 3 isa=avx2 march=x86-64-v3 vector_bytes=32 vector_registers=16 vnni=0 "
+            "fma_pipes=2 l1d=32768 l2=524288 l3=33554432 cores=8");
 }
 
 TEST(Machine, UnknownNameIsAnError) {

@@ -19,7 +19,8 @@ namespace {
 /// Rows that a verification recomputes.
 constexpr int64_t kSample = 8;
 
-/// Values in [-1, 1), by a 64-bit linear congruential step (Knuth): quick enough for gigabytes.
+/// Values in [-1, 1), bytes of any value, by a 64-bit linear congruential step (Knuth): quick
+/// enough for gigabytes.
 void fill_uniform(const TensorView& to, uint64_t seed) {
   uint64_t state = seed | 1;
   const auto next = [&] {
@@ -39,6 +40,9 @@ void fill_uniform(const TensorView& to, uint64_t seed) {
       std::memcpy(&bits, &v, sizeof bits);
       at[i] = static_cast<uint16_t>(bits >> 16);
     }
+  } else if (is_int(to.dtype) && bytes(to.dtype) == 1) {
+    auto* at = static_cast<uint8_t*>(to.data);
+    for (int64_t i = 0; i < n; ++i) at[i] = static_cast<uint8_t>(next() * 128);
   } else {
     for (int64_t i = 0; i < n; ++i) set(to, i, next());
   }

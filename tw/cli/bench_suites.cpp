@@ -112,17 +112,50 @@ BenchPlan rows_in_cache() {
   return plan;
 }
 
+/// One row of X against weights that no cache holds.
+BenchPlan gemv_quantised(const char* name, const char* kernel,
+                         const std::vector<std::pair<int64_t, const char*>>& groups,
+                         std::vector<std::string> peers) {
+  BenchPlan plan{name, {}, std::move(peers)};
+  for (int threads : {1, 2})
+    for (int64_t n : {14336, 4096})
+      for (const auto& [group, scale] : groups) {
+        Extents shape{{"m", 1}, {"n", n}, {"k", 4096}};
+        if (group > 0) shape["group"] = group;
+        const Options options = group > 0 ? Options{{"scale", scale}} : Options{};
+        plan.cases.push_back(case_of(kernel, shape, f32, options, threads, Residence::memory));
+      }
+  return plan;
+}
+BenchPlan gemv_int8() { return gemv_quantised("gemv-int8", "gemv_int8", {{0, ""}}, {}); }
+BenchPlan gemv_int4() {
+  return gemv_quantised("gemv-int4", "gemv_int4", {{64, "f32"}, {32, "f16"}}, {});
+}
+/// Blocks of 32 with f16 scales are the peer's own.
+BenchPlan gemv_int4_int8() {
+  return gemv_quantised("gemv-int4-int8", "gemv_int4_int8", {{32, "f16"}, {64, "f16"}},
+                        {"ggml_class"});
+}
+
 struct Suite {
   const char* name;
   BenchPlan (*plan)();
 };
-constexpr Suite kSuites[] = {
-    {"attention", attention},
+constexpr Suite kSuites[] = {{"attention", attention},
 
-    {"gemm-bf16", gemm_bf16}, {"gemm-gelu", gemm_gelu},     {"gemm-skinny", gemm_skinny},
-    {"layernorm", layernorm}, {"rmsnorm", rmsnorm},         {"rows-in-cache", rows_in_cache},
-    {"sgemm", sgemm},         {"sgemm-large", sgemm_large}, {"sgemm-layouts", sgemm_layouts},
-    {"softmax", softmax}};
+                             {"gemm-bf16", gemm_bf16},
+                             {"gemm-gelu", gemm_gelu},
+                             {"gemm-skinny", gemm_skinny},
+                             {"gemv-int4", gemv_int4},
+                             {"gemv-int4-int8", gemv_int4_int8},
+                             {"gemv-int8", gemv_int8},
+                             {"layernorm", layernorm},
+                             {"rmsnorm", rmsnorm},
+                             {"rows-in-cache", rows_in_cache},
+                             {"sgemm", sgemm},
+                             {"sgemm-large", sgemm_large},
+                             {"sgemm-layouts", sgemm_layouts},
+                             {"softmax", softmax}};
 
 }  // namespace
 

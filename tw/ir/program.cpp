@@ -197,6 +197,11 @@ const ReduceAttr& fold_of(const Op& op) {
   return op.code == Opcode::scan ? op.as<ScanAttr>().fold : op.as<ReduceAttr>();
 }
 
+bool is_short_reduction(const Program& p, const Op& op) {
+  if (op.code != Opcode::reduce || op.as<ReduceAttr>().combiner == Combiner::custom) return false;
+  return p.type(op.in[0]).shape[op.as<ReduceAttr>().axis] <= kShortReduction;
+}
+
 Facts facts_of(const Program& p, std::span<const Interval> dims) {
   Facts facts;
   for (size_t d = 0; d < p.dims.size(); ++d) {

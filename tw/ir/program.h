@@ -273,6 +273,11 @@ bool is_fold(Opcode code);
 /// How such an op folds.
 const ReduceAttr& fold_of(const Op& op);
 
+/// Whether the op folds so few elements (kShortReduction at most, by a combiner without a region)
+/// that doing it where the result is used costs less than keeping the result.
+bool is_short_reduction(const Program& p, const Op& op);
+inline constexpr int64_t kShortReduction = 4;
+
 /// Visits ops depth first, an op before those of its regions.
 void walk(const Program& p, const std::function<void(const Op&)>& visit);
 void walk(Program& p, const std::function<void(Op&)>& visit);

@@ -97,6 +97,7 @@ std::vector<std::string> compile_flags(const Compiler& c, const CpuMachine& m, b
                                     "-fno-semantic-interposition",
                                     "-w",
                                     "-pipe"};
+  if (m.vnni) flags.push_back("-mavx512vnni");
   if (c.family == CompilerFamily::gcc) flags.push_back("-fno-trapping-math");
   if (debug) flags.push_back("-g");
   return flags;

@@ -253,6 +253,12 @@ class Counter {
       if (live_.live(op)) one(op, at, times);
   }
 
+  /// Whether the op's arithmetic is on floats: that on integers has rates of its own, which no
+  /// Rates say.
+  bool on_floats(const Op& op) const {
+    return !op.in.empty() && is_float(p_.type(op.in.back()).dtype);
+  }
+
   void one(const Op& op, const Coordinates& at, double times) {
     const double each = share(at) * times;
     if (op.code == Opcode::for_) {
@@ -265,6 +271,8 @@ class Counter {
       touched_[op.as<ViewAttr>().view.param].written += bytes_inside(op, op.in[0]) * times;
     } else if (const View* view = view_of(op)) {
       place(op, touched_[view->param], each);
+    } else if (!on_floats(op)) {
+      return;
     } else if (op.code == Opcode::dot) {
       flops_ +=
           2 * static_cast<double>(p_.type(op.in[0]).shape.back()) * elements(op.out[0]) * each;

@@ -14,17 +14,19 @@ constexpr int kCostOfMemory = 8;
 /// operations.
 constexpr int64_t kStretch = 8;
 constexpr int kCostWhenStretched = 3;
+/// Operations that a short reduction writes out at most.
+constexpr int kCostOfText = 100;
 
 bool among(std::span<const Opcode> list, Opcode code) {
   return std::find(list.begin(), list.end(), code) != list.end();
 }
 
-bool makes_nest(Opcode code) {
+bool makes_nest(const Program& p, const Op& op) {
   static constexpr Opcode kNests[] = {Opcode::store,  Opcode::scatter, Opcode::atomic,
                                       Opcode::reduce, Opcode::scan,    Opcode::top_k,
                                       Opcode::dot,    Opcode::keep,    Opcode::for_,
                                       Opcode::if_,    Opcode::par,     Opcode::contract};
-  return among(kNests, code);
+  return among(kNests, op.code) && !is_short_reduction(p, op);
 }
 
 int cost(Opcode code) {
@@ -120,7 +122,7 @@ class Placer {
   std::set<ValueId> run() {
     std::vector<ValueId> order;
     for (ValueId v = 0; v < p_.values.size(); ++v) {
-      if (s_.def[v].op && !makes_nest(s_.def[v].op->code)) order.push_back(v);
+      if (s_.def[v].op && !makes_nest(*s_.def[v].op)) order.push_back(v);
     }
     // Users first: what a kept user hides needs no memory of its own.
     std::sort(order.begin(), order.end(),
@@ -133,7 +135,7 @@ class Placer {
   }
 
  private:
-  bool is_expression(const Op& op) const { return !makes_nest(op.code); }
+  bool makes_nest(const Op& op) const { return tw::makes_nest(p_, op); }
 
   /// What is known of the nests that compute a value without listing them all.
   struct Reach {
@@ -150,7 +152,7 @@ class Placer {
     Reach r;
     for (size_t k = 0; k < s_.uses[v].size(); ++k) {
       const Use& u = s_.uses[v][k];
-      if (u.yield || makes_nest(u.op->code) || kept_.count(u.op->out[0])) {
+      if (u.yield || makes_nest(*u.op) || kept_.count(u.op->out[0])) {
         r.add({v, k});
         r.loops = std::max(r.loops, u.loops);
         continue;
@@ -173,7 +175,7 @@ class Placer {
   void collect(ValueId v, std::set<ValueId>& seen, std::vector<Use>& found) const {
     if (!seen.insert(v).second) return;
     for (const Use& u : s_.uses[v]) {
-      if (u.yield || makes_nest(u.op->code)) {
+      if (u.yield || makes_nest(*u.op)) {
         found.push_back(u);
       } else if (kept_.count(u.op->out[0])) {
         found.push_back({u.op, false, u.at, u.loops, -1});
@@ -189,7 +191,7 @@ class Placer {
     if (!seen.insert(v).second) return;
     const Op* op = s_.def[v].op;
     if (op && op->code == Opcode::dot) inputs(op->in[2], seen);
-    if (!op || makes_nest(op->code) || kept_.count(v)) return;
+    if (!op || makes_nest(*op) || kept_.count(v)) return;
     for (const ValueId x : op->in) inputs(x, seen);
   }
 
@@ -258,7 +260,7 @@ class Placer {
     if (!added || !op) return it->second;
     // A sum of products may lie in the memory of the tile to which it was added.
     if (op->code == Opcode::dot) it->second = reads(op->in[2], known);
-    if (makes_nest(op->code) || kept_.count(root)) return it->second;
+    if (makes_nest(*op) || kept_.count(root)) return it->second;
     const bool moves = op->code == Opcode::reshape || op->code == Opcode::transpose ||
                        op->code == Opcode::broadcast || op->code == Opcode::slice;
     for (const ValueId x : op->in) {
@@ -289,19 +291,26 @@ class Placer {
   /// Whether computing v costs as much.
   bool costs(ValueId v, int least) const {
     std::set<ValueId> seen;
-    add_cost(v, least, seen);
+    add_cost(v, 1, least, seen);
     return least <= 0;
   }
-  void add_cost(ValueId v, int& missing, std::set<ValueId>& seen) const {
+  /// Of `times` elements of v.
+  void add_cost(ValueId v, int times, int& missing, std::set<ValueId>& seen) const {
     const Op* op = s_.def[v].op;
-    if (!op || makes_nest(op->code) || kept_.count(v) || !seen.insert(v).second) return;
-    missing -= cost(op->code);
-    for (size_t k = 0; k < op->in.size() && missing > 0; ++k) add_cost(op->in[k], missing, seen);
+    if (!op || makes_nest(*op) || kept_.count(v) || !seen.insert(v).second) return;
+    missing -= times * cost(op->code);
+    if (op->code == Opcode::reduce) {
+      times *= static_cast<int>(p_.type(op->in[0]).shape[op->as<ReduceAttr>().axis]);
+    }
+    for (size_t k = 0; k < op->in.size() && missing > 0; ++k) {
+      add_cost(op->in[k], times, missing, seen);
+    }
   }
 
   bool worth_keeping(ValueId v) const {
     const bool scalar = count(p_.type(v).shape) == 1;
     if (costs(v, kCostWhenStretched) && stretched(v)) return true;
+    if (s_.def[v].op->code == Opcode::reduce && costs(v, kCostOfText)) return true;
     if (!costs(v, scalar ? 1 : kCostOfMemory)) return false;
     return reach_[v].uses.size() > 1 || reach_[v].loops > s_.def[v].loops;
   }
@@ -311,7 +320,7 @@ class Placer {
   bool stretched(ValueId v) const {
     const Extents& mine = p_.type(v).shape;
     for (const Use& u : s_.uses[v]) {
-      if (u.yield || u.op->out.empty() || makes_nest(u.op->code)) continue;
+      if (u.yield || u.op->out.empty() || makes_nest(*u.op)) continue;
       const Extents& theirs = p_.type(u.op->out[0]).shape;
       if (mine.empty() || theirs.size() != mine.size() || mine.back() == 1) continue;
       for (size_t k = 0; k + 1 < mine.size(); ++k) {

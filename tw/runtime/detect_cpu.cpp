@@ -35,6 +35,14 @@ std::string detect_isa() {
 #endif
 }
 
+bool has_vnni() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
 std::string model_name() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);) {
@@ -58,6 +66,7 @@ CpuMachine detect_cpu() {
 #if defined(__aarch64__)
   m.march = "armv8-a";  // any 64-bit Arm runs it; the named machine is a newer one
 #endif
+  m.vnni = has_vnni() && m.isa == "avx512";
   m.name = model_name();
   ask(_SC_LEVEL1_DCACHE_SIZE, m.l1d);
   ask(_SC_LEVEL2_CACHE_SIZE, m.l2);

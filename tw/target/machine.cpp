@@ -9,10 +9,10 @@ namespace tw {
 
 std::string to_string(const CpuMachine& m) {
   return fmt::format(
-      "{} isa={} march={} vector_bytes={} vector_registers={} fma_pipes={} l1d={} l2={} l3={} "
-      "cores={}",
-      m.name, m.isa, m.march, m.vector_bytes, m.vector_registers, m.fma_pipes, m.l1d, m.l2, m.l3,
-      m.cores);
+      "{} isa={} march={} vector_bytes={} vector_registers={} vnni={:d} fma_pipes={} l1d={} l2={} "
+      "l3={} cores={}",
+      m.name, m.isa, m.march, m.vector_bytes, m.vector_registers, m.vnni, m.fma_pipes, m.l1d, m.l2,
+      m.l3, m.cores);
 }
 
 const CpuMachine& machine_named(const std::string& isa) {
@@ -34,6 +34,7 @@ const CpuMachine& machine_named(const std::string& isa) {
                .march = "x86-64-v4",
                .vector_bytes = 64,
                .vector_registers = 32,
+               .vnni = true,
                .fma_pipes = 2,
                .l1d = 48 << 10,
                .l2 = 2 << 20,

@@ -13,6 +13,7 @@ struct CpuMachine {
   std::string march;  ///< what the compiler's -march= gets, e.g. "x86-64-v4"
   int vector_bytes = 16;  ///< of one register: 32 on AVX2, 64 on AVX-512, 16 on NEON
   int vector_registers = 16;
+  bool vnni = false;       ///< AVX512-VNNI: sums of four products of bytes
   int fma_pipes = 2;       ///< vector FMA instructions started per cycle
   int64_t l1d = 32 << 10;  ///< bytes, per core
   int64_t l2 = 512 << 10;  ///< bytes, per core

@@ -18,6 +18,20 @@ PreludeFunction same(const std::string& name, const std::string& uses, const std
   return {name, uses, text, ""};
 }
 
+const char* const kSignedEven = "($W)b << 8 >> 8";
+const char* const kSignedOdd = "($W)b >> 8";
+
+/// Four products a lane as two sums of two: bytes with even and with odd numbers.
+PreludeFunction dot4(const std::string& name, const std::string& a, const std::string& b,
+                     const std::string& even_a, const std::string& odd_a, const std::string& even_b,
+                     const std::string& odd_b) {
+  return {"dot4_" + name, "pair_sum", "",
+          "TW_INLINE $V tw_dot4_" + name + "($V c, " + a + " a, " + b +
+              " b) {\n  const $V even = " + "tw_pair_sum(" + even_a + ", " + even_b +
+              ");\n  const $V odd = tw_pair_sum(" + odd_a + ", " + odd_b +
+              ");\n  return ($V)(($U)c + ($U)(even + odd));\n}"};
+}
+
 }  // namespace
 
 std::vector<PreludeFunction> arithmetic_functions() {
@@ -75,6 +89,21 @@ std::vector<PreludeFunction> arithmetic_functions() {
            "TW_INLINE $V tw_min_num($V a, $V b) {\n"
            "  const $V r = b != b ? a : tw_min(a, b);\n"
            "  return a != a ? b : r;\n}"),
+      // Sums of four neighbouring products of bytes, or of two of 16-bit integers, added to c: u
+      // and i say which are unsigned and signed; of `small` the unsigned ones are below 128.
+      {"pair_sum", "", "",
+       "TW_INLINE $V tw_pair_sum($W a, $W b) {\n  const $V x = ($V)a, y = ($V)b;\n"
+       "  return (x << 16 >> 16) * (y << 16 >> 16) + (x >> 16) * (y >> 16);\n}"},
+      dot4("ui", "$A", "$M", "($W)(($R)a & 255)", "($W)(($R)a >> 8)", kSignedEven, kSignedOdd),
+      dot4("small", "$A", "$M", "($W)(($R)a & 255)", "($W)(($R)a >> 8)", kSignedEven, kSignedOdd),
+      dot4("ii", "$M", "$M", "($W)a << 8 >> 8", "($W)a >> 8", kSignedEven, kSignedOdd),
+      dot4("uu", "$A", "$A", "($W)(($R)a & 255)", "($W)(($R)a >> 8)", "($W)(($R)b & 255)",
+           "($W)(($R)b >> 8)"),
+      {"lookup", "", "",
+       "TW_INLINE $V tw_lookup($V table, $I number) {\n  $V r;\n"
+       "  for (int l = 0; l < $L; ++l) r[l] = table[number[l] & 15];\n  return r;\n}"},
+      {"extend", "", "",
+       "TW_INLINE i32x$L tw_extend($V v) { return __builtin_convertvector(v, i32x$L); }"},
       {"low", "", "", "TW_INLINE $G tw_low($V v) { return __builtin_shufflevector(v, v, $Y); }"},
       {"high", "", "", "TW_INLINE $G tw_high($V v) { return __builtin_shufflevector(v, v, $T); }"},
       {"iota", "", "", "TW_INLINE $V tw_iota_$Dx$L() { return ($V){$Z}; }"},

@@ -7,7 +7,8 @@ namespace tw::cpu {
 namespace {
 
 // Functions for which vector extensions have no text of one instruction. Every one has a portable
-// form in the other tables; `types` lists what it serves, of `lanes` lanes.
+// form in the other tables; `types` lists what it serves, of `lanes` lanes. The isa "vnni" stands
+// before the others for machines that have it.
 constexpr int kWhole = 0;  // lanes of one register or more, from 16 bytes on
 constexpr int kAny = -1;   // several lanes
 struct Builtin {
@@ -15,7 +16,7 @@ struct Builtin {
   const char* name;
   std::vector<DType> types;
   int lanes;
-  const char* text;
+  std::string text;
   const char* uses = "";  ///< as in PreludeFunction
 };
 
@@ -73,11 +74,111 @@ const char* const kQuartersOnce = R"(TW_INLINE $V tw_quarters($V a, $I* n) {
   return r - k * -1.71512451e-15f;
 })";
 
+// Sums of products of neighbours. 2 * 127 * 128 fits i16, so that the sums of two saturate nowhere.
+const char* const kPairSum128 =
+    "TW_INLINE $V tw_pair_sum($W a, $W b) { return __builtin_ia32_pmaddwd128(a, b); }";
+const char* const kPairSum256 =
+    "TW_INLINE $V tw_pair_sum($W a, $W b) { return __builtin_ia32_pmaddwd256(a, b); }";
+const char* const kPairSum512 =
+    "TW_INLINE $V tw_pair_sum($W a, $W b) {\n#if defined(__clang__)\n"
+    "  return __builtin_ia32_pmaddwd512(a, b);\n#else\n"
+    "  return __builtin_ia32_pmaddwd512_mask(a, b, $V{}, -1);\n#endif\n}";
+const char* const kSmallDot =
+    "TW_INLINE $V tw_dot4_small($V c, $A a, $M b) {\n"
+    "  typedef char Bytes __attribute__((vector_size($size)));\n"
+    "  const $W pairs = __builtin_ia32_pmaddubsw$bits((Bytes)a, (Bytes)b);\n"
+    "  return ($V)(($U)c + ($U)__builtin_ia32_pmaddwd$bits(pairs, ($W){} + (i16)1));\n}";
+const char* const kSmallDot512 =
+    "TW_INLINE $V tw_dot4_small($V c, $A a, $M b) {\n"
+    "  typedef char Bytes __attribute__((vector_size(64)));\n#if defined(__clang__)\n"
+    "  const $W pairs = __builtin_ia32_pmaddubsw512((Bytes)a, (Bytes)b);\n"
+    "  return ($V)(($U)c + ($U)__builtin_ia32_pmaddwd512(pairs, ($W){} + (i16)1));\n#else\n"
+    "  const $W pairs = __builtin_ia32_pmaddubsw512_mask((Bytes)a, (Bytes)b, $W{}, -1);\n"
+    "  return ($V)(($U)c + ($U)__builtin_ia32_pmaddwd512_mask(pairs, ($W){} + (i16)1, $V{}, -1));\n"
+    "#endif\n}";
+// vpdpbusd multiplies unsigned by signed bytes and does not saturate. Of operands of one sign,
+// a + 128 or a - 128 has the sign wanted, and 128 times the sum of b comes off again.
+std::string vpdpbusd(const char* sum, const char* a, const char* b) {
+  return fmt::format(
+      "#if defined(__clang__)\n  {0} = __builtin_ia32_vpdpbusd$bits({0}, ($V)({1}), ($V)({2}));\n"
+      "#else\n  {0} = __builtin_ia32_vpdpbusd$ints({0}, ($V)({1}), ($V)({2}));\n#endif\n",
+      sum, a, b);
+}
+std::string vnni_dot(const char* name) {
+  return fmt::format("TW_INLINE $V tw_dot4_{}($V c, $A a, $M b) {{\n{}  return c;\n}}", name,
+                     vpdpbusd("c", "a", "b"));
+}
+std::string vnni_ii() {
+  return "TW_INLINE $V tw_dot4_ii($V c, $M a, $M b) {\n  $V more = {};\n" +
+         vpdpbusd("c", "($A)a ^ (u8)128", "b") + vpdpbusd("more", "($A){} + (u8)128", "b") +
+         "  return ($V)(($U)c - ($U)more);\n}";
+}
+std::string vnni_uu() {
+  return "TW_INLINE $V tw_dot4_uu($V c, $A a, $A b) {\n  $V less = {};\n" +
+         vpdpbusd("c", "b", "a ^ (u8)128") + vpdpbusd("less", "b", "($M){} - (i8)127 - (i8)1") +
+         "  return ($V)(($U)c - ($U)less);\n}";
+}
+
+// Of the portable form g++ 12 makes a load and an instruction for every byte.
+std::string extend(const char* sign, const char* suffix, const std::string& call) {
+  return fmt::format(
+      "TW_INLINE i32x$L tw_extend($V v) {{\n#if defined(__clang__)\n"
+      "  return __builtin_convertvector(v, i32x$L);\n#else\n"
+      "  typedef char Bytes __attribute__((vector_size(16)));\n"
+      "  return (i32x$L)__builtin_ia32_pmov{}xbd{}({});\n#endif\n}}",
+      sign, suffix, call);
+}
+std::string extend_16(const char* sign) {
+  return extend(sign, "512_mask", "(Bytes)v, i32x16{}, -1");
+}
+std::string extend_8(const char* sign) {
+  return extend(sign, "256", "(Bytes)(i64x2){__builtin_bit_cast(i64, v), 0}");
+}
+std::string extend_4(const char* sign) {
+  return extend(sign, "128", "(Bytes)(i64x2){__builtin_bit_cast(i32, v), 0}");
+}
+
+const char* const kUnpackF16 =
+    "TW_INLINE $E tw_unpack_f16($S b) {\n  const i16x8 lanes = {(i16)b};\n"
+    "  return __builtin_ia32_vcvtph2ps(lanes)[0];\n}";
+// The table's element that the low four bits of a lane name.
+const char* const kLookup =
+    "TW_INLINE $V tw_lookup($V table, $I number) {\n#if defined(__clang__)\n"
+    "  return __builtin_ia32_permvarsf512(table, number);\n#else\n"
+    "  return __builtin_ia32_permvarsf512_mask(table, number, table, -1);\n#endif\n}";
+
 const Builtin kBuiltins[] = {
     {"fma", "exp_polynomial", {f32}, kAny, kPolynomialOnce},
     {"fma", "exp2_polynomial", {f32}, kAny, kExp2PolynomialOnce},
     {"fma", "erf_fast", {f32}, kAny, kErfFastOnce, "constant"},
     {"fma", "quarters", {f32}, kAny, kQuartersOnce},
+    {"avx512", "unpack_f16", {f16}, 1, kUnpackF16},
+    {"avx2", "unpack_f16", {f16}, 1, kUnpackF16},
+    {"avx512", "lookup", {f32}, 16, kLookup},
+    {"avx512", "extend", {i8}, 16, extend_16("s")},
+    {"avx512", "extend", {u8}, 16, extend_16("z")},
+    {"avx512", "extend", {i8}, 8, extend_8("s")},
+    {"avx512", "extend", {u8}, 8, extend_8("z")},
+    {"avx512", "extend", {i8}, 4, extend_4("s")},
+    {"avx512", "extend", {u8}, 4, extend_4("z")},
+    {"avx2", "extend", {i8}, 8, extend_8("s")},
+    {"avx2", "extend", {u8}, 8, extend_8("z")},
+    {"avx2", "extend", {i8}, 4, extend_4("s")},
+    {"avx2", "extend", {u8}, 4, extend_4("z")},
+    {"vnni", "dot4_ui", {i32}, kWhole, vnni_dot("ui")},
+    {"vnni", "dot4_small", {i32}, kWhole, vnni_dot("small")},
+    {"vnni", "dot4_ii", {i32}, kWhole, vnni_ii()},
+    {"vnni", "dot4_uu", {i32}, kWhole, vnni_uu()},
+    {"avx512", "pair_sum", {i32}, 16, kPairSum512},
+    {"avx512", "pair_sum", {i32}, 8, kPairSum256},
+    {"avx512", "pair_sum", {i32}, 4, kPairSum128},
+    {"avx512", "dot4_small", {i32}, 16, kSmallDot512},
+    {"avx512", "dot4_small", {i32}, 8, kSmallDot},
+    {"avx512", "dot4_small", {i32}, 4, kSmallDot},
+    {"avx2", "pair_sum", {i32}, 8, kPairSum256},
+    {"avx2", "pair_sum", {i32}, 4, kPairSum128},
+    {"avx2", "dot4_small", {i32}, 8, kSmallDot},
+    {"avx2", "dot4_small", {i32}, 4, kSmallDot},
     // Of `mask ? greater(a, b) : b` on short integers g++ 12 makes one instruction, and ends with
     // an internal error when the wrong operand lies in memory: the result stays apart.
     {"avx512",
@@ -199,24 +300,41 @@ const Builtin kBuiltins[] = {
      "  __builtin_ia32_maskstoreps256((f32x8*)p, mask, (f32x8)v);\n}"},
 };
 
-}  // namespace
+/// Names of builtins end in what they work on: "512", or "_v16si" where g++ says so.
+std::string with_words(std::string text, int lanes) {
+  const std::pair<const char*, std::string> words[] = {{"$mask", kMaskBits},
+                                                       {"$bits", std::to_string(32 * lanes)},
+                                                       {"$ints", fmt::format("_v{}si", lanes)},
+                                                       {"$size", std::to_string(4 * lanes)}};
+  for (const auto& [word, value] : words) {
+    for (size_t at; (at = text.find(word)) != std::string::npos;) text.replace(at, 5, value);
+  }
+  return text;
+}
 
-std::optional<PreludeFunction> builtin_function(const std::string& isa, const std::string& name,
-                                                DType t, int lanes) {
+std::optional<PreludeFunction> find_builtin(const std::string& isa, const std::string& name,
+                                            DType t, int lanes) {
+  const bool rounds_once = isa == "avx2" || isa == "avx512" || isa == "neon";
   for (const Builtin& b : kBuiltins) {
     const bool fits = b.lanes == kWhole ? lanes * bytes(t) >= 16
                       : b.lanes == kAny ? lanes > 1
                                         : lanes == b.lanes;
-    const bool has = isa == b.isa || (b.isa == std::string("fma") && isa != "generic");
+    const bool has = isa == b.isa || (rounds_once && b.isa == std::string("fma"));
     if (!has || name != b.name || !fits) continue;
     if (std::ranges::find(b.types, t) == b.types.end()) continue;
-    std::string text = b.text;
-    if (const size_t at = text.find("$mask"); at != std::string::npos) {
-      text.replace(at, 5, kMaskBits);
-    }
-    return PreludeFunction{name, b.uses, text, ""};
+    return PreludeFunction{name, b.uses, with_words(b.text, lanes), ""};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<PreludeFunction> builtin_function(const CpuMachine& machine, const std::string& name,
+                                                DType t, int lanes) {
+  if (machine.vnni) {
+    if (auto found = find_builtin("vnni", name, t, lanes)) return found;
+  }
+  return find_builtin(machine.isa, name, t, lanes);
 }
 
 }  // namespace tw::cpu

@@ -20,6 +20,11 @@ Reg from_bool(Expression& e, const Reg& a, DType to) {
 }
 
 Reg convert(Expression& e, const Reg& a, DType to) {
+  if (a.lanes > 1 && bytes(a.dtype) == 1 && is_int(a.dtype) && (is_float(to) || to == i32)) {
+    const std::string f = e.context().prelude.use("extend", a.dtype, a.lanes);
+    const Reg wide = e.define(i32, a.lanes, a.loops, fmt::format("{}({})", f, a.text));
+    return to == i32 ? wide : convert(e, wide, to);
+  }
   const std::string type = e.context().prelude.type(register_type(to), a.lanes);
   const char* form = a.lanes == 1 ? "({1}){0}" : "__builtin_convertvector({0}, {1})";
   return e.define(to, a.lanes, a.loops, fmt::format(fmt::runtime(form), a.text, type));
@@ -97,6 +102,7 @@ Reg to_int(Expression& e, const Reg& a, DType to) {
 }  // namespace
 
 Reg cast_element(Expression& e, const Op& op, const Coords& at) {
+  if (const std::optional<Reg> r = look_up(e, op.out[0], at)) return *r;
   const Reg a = e.value(op.in[0], at);
   const DType to = e.context().program.type(op.out[0]).dtype;
   if (a.dtype == to) return a;

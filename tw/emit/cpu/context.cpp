@@ -143,6 +143,12 @@ bool Context::streams(int param) const {
   return !read && prelude.has_stream();
 }
 
+Expr without(const Expr& e, Symbol s) {
+  return substitute(e, [&](Symbol other) -> std::optional<Expr> {
+    return other == s ? std::optional<Expr>(0) : std::nullopt;
+  });
+}
+
 std::optional<int64_t> slope(const Expr& e, Symbol s, const Facts& facts) {
   if (!mentions(e, s)) return 0;
   const Expr next = substitute(e, [&](Symbol other) -> std::optional<Expr> {

@@ -69,5 +69,7 @@ struct Context {
 
 /// The slope of e along s: how much e grows when s grows by 1, when that is one number everywhere.
 std::optional<int64_t> slope(const Expr& e, Symbol s, const Facts& facts);
+/// e where s is 0.
+Expr without(const Expr& e, Symbol s);
 
 }  // namespace tw::cpu

@@ -198,7 +198,7 @@ class Group {
   Group(const Context& c, const Region& r, size_t from) : c_(c) {
     for (size_t i = from; i < r.ops.size(); ++i) {
       const Op& op = r.ops[i];
-      if (is_expression(op.code)) continue;
+      if (is_expression(c.program, op)) continue;
       if (!fits(op)) break;
       if (op.code == Opcode::keep) continue;
       members_.push_back(&op);
@@ -219,7 +219,7 @@ class Group {
     if (!op || !computed_.insert(v).second) return true;
     // A load of what instances write stays where it is.
     if (effect(c_.program, *op) == Effect::read) return false;
-    if (!is_expression(op->code) && op->code != Opcode::keep) return true;
+    if (!is_expression(c_.program, *op) && op->code != Opcode::keep) return true;
     return std::ranges::all_of(op->in, [&](ValueId x) { return may_compute(x); });
   }
 
@@ -264,7 +264,7 @@ class Group {
 void emit_region(Context& c, const Region& r, Writer& out) {
   for (size_t i = 0; i < r.ops.size(); ++i) {
     const Op& op = r.ops[i];
-    if (is_expression(op.code)) continue;
+    if (is_expression(c.program, op)) continue;
     out.line();
     if (c.debug_lines && op.at.known()) {
       out.line(fmt::format("#line {} \"{}\"", op.at.line, op.at.file));

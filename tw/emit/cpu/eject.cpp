@@ -79,6 +79,7 @@ struct Isa {
   const char* name;
   const char* macro;                  ///< defined where the text compiles; nullptr: everywhere
   std::vector<const char*> features;  ///< beyond the usual ones; a pragma selects them
+  bool vnni = false;                  ///< not part of what -march says
 };
 
 const Isa kIsas[] = {
@@ -90,10 +91,13 @@ const Isa kIsas[] = {
     {"generic", nullptr, {}},
 };
 
-const Isa& isa_of(const CpuMachine& m) {
+Isa isa_of(const CpuMachine& m, bool vnni) {
   const Isa* found = std::ranges::find(kIsas, m.isa, &Isa::name);
   if (found == std::end(kIsas)) throw InternalError("eject does not know the isa " + m.isa);
-  return *found;
+  Isa isa = *found;
+  isa.vnni = vnni;
+  if (vnni) isa.features.push_back("avx512vnni");
+  return isa;
 }
 
 /// From here on the text has its instructions and its contraction of a * b + c, whatever flags the
@@ -108,7 +112,8 @@ void open_target(const Isa& isa, const CpuMachine& machine, Writer& out) {
 #endif
 #if defined(__clang__)
 #pragma clang fp contract(fast))");
-  const std::string target = fmt::format("target(\"arch={}\")", machine.march);
+  const std::string target =
+      fmt::format("target(\"arch={}{}\")", machine.march, isa.vnni ? ",avx512vnni" : "");
   if (!isa.features.empty()) {
     out.line(fmt::format("#pragma clang attribute push(__attribute__(({})), apply_to = function)",
                          target));
@@ -417,11 +422,11 @@ Ejected eject_cpu(const Program& lowered, const Specialisation& s, const CpuMach
   if (s.fits32 || std::ranges::any_of(s.params, aligned)) {
     throw InternalError("eject: facts of addresses or sizes, which nothing would check");
   }
-  const Isa& isa = isa_of(machine);
   const Program p = with_untaken_names(lowered);
   const Names names(p, words.function);
   const Program safe = cpu::with_safe_names(p);
   const cpu::TaskText t = cpu::emit_task(safe, s, machine, mapping, false, kFileAbi);
+  const Isa isa = isa_of(machine, t.vnni);
   const std::string title = fmt::format("// {}, ejected by tilewright for {}, {}. It is yours.",
                                         p.name, machine.isa, to_string(mapping));
   Writer before, after;

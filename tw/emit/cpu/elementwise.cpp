@@ -136,9 +136,22 @@ Reg rsqrt(Expression& e, const Op& op, const Coords& at) {
   return e.rounded(e.combine(wide ? "1.0 / $0" : "1.0f / $0", a.dtype, {root}));
 }
 
+/// By a constant, bytes too shift in one or two instructions; by a variable, lane by lane.
+template <Opcode code>
+Reg shift(Expression& e, const Op& op, const Coords& at) {
+  const Reg a = operand(e, op, 0, at), b = operand(e, op, 1, at);
+  const std::optional<Number> n = constant_of(e.context(), op.in[1]);
+  const bool whole = n && n->as_double() >= 0 && n->as_double() < 8.0 * bytes(a.dtype);
+  if (!whole || a.lanes == 1 || (code == Opcode::shl && is_signed_int(a.dtype))) {
+    return combine_pair(e, code, a, b);
+  }
+  return e.combine(code == Opcode::shl ? "$0 << $1" : "$0 >> $1", a.dtype, {a, b});
+}
+
 /// a op b for floats by the operator, for integers by a function that wraps.
 template <Opcode code>
 Reg arithmetic(Expression& e, const Op& op, const Coords& at) {
+  if (const std::optional<Reg> r = look_up(e, op.out[0], at)) return *r;
   const Reg a = operand(e, op, 0, at), b = operand(e, op, 1, at);  // in this order, by any compiler
   return combine_pair(e, code, a, b);
 }
@@ -268,8 +281,8 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::and_, arithmetic<Opcode::and_>},
     {Opcode::or_, arithmetic<Opcode::or_>},
     {Opcode::xor_, arithmetic<Opcode::xor_>},
-    {Opcode::shl, arithmetic<Opcode::shl>},
-    {Opcode::shr, arithmetic<Opcode::shr>},
+    {Opcode::shl, shift<Opcode::shl>},
+    {Opcode::shr, shift<Opcode::shr>},
     {Opcode::eq, compare<Opcode::eq>},
     {Opcode::ne, compare<Opcode::ne>},
     {Opcode::lt, compare<Opcode::lt>},
@@ -279,6 +292,7 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::transpose, moved},
     {Opcode::slice, moved},
     {Opcode::broadcast, moved},
+    {Opcode::reduce, reduce_element},
     {Opcode::keep, moved},  // one that its only nest computes on the way
 };
 
@@ -307,10 +321,11 @@ Reg combine_pair(Expression& e, Opcode code, Reg a, Reg b) {
       fmt::format("'{}' does not combine two elements of {}", info(code).name, name(t)));
 }
 
-bool is_expression(Opcode code) {
-  return code != Opcode::keep &&
+bool is_expression(const Program& p, const Op& op) {
+  if (op.code == Opcode::reduce) return is_short_reduction(p, op);
+  return op.code != Opcode::keep &&
          std::any_of(std::begin(kExpressions), std::end(kExpressions),
-                     [&](const auto& entry) { return entry.first == code; });
+                     [&](const auto& entry) { return entry.first == op.code; });
 }
 
 EmitElement expression_of(const Op& op) {

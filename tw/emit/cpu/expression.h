@@ -29,6 +29,8 @@ using Coords = std::vector<Expr>;
 struct Limit {
   int loop = 0;
   Expr lo, hi;
+  std::optional<Expr> past = {};  ///< from where all are outside; hi when it does not say
+  const Expr& end() const { return past ? *past : hi; }
   bool operator==(const Limit&) const = default;
 };
 
@@ -64,7 +66,7 @@ class Expression {
   void unbind(ValueId v) { bound_.erase(v); }
 
   /// Registers of a survey are not written; this says what each would be.
-  bool surveying() const { return survey != nullptr; }
+  bool surveying() const { return survey != nullptr && lane_loop_ < 0; }
   /// A named constant for a C++ expression; returns the old name when an equal one is in scope.
   Reg define(DType t, int lanes, uint32_t loops, const std::string& text, int mask_bytes = 0,
              const std::string& wish = "x");
@@ -92,6 +94,7 @@ class Expression {
   const std::string& active() const { return active_; }
 
   Context& context() { return c_; }
+  const Context& context() const { return c_; }
   Symbol counter(int loop) const { return loops_[loop]; }
   int loop_count() const { return static_cast<int>(loops_.size()); }
   int lane_loop() const { return lane_loop_; }
@@ -101,6 +104,10 @@ class Expression {
 
   /// The same value in lanes.
   Reg widen(const Reg& r);
+  /// Elements of a tile of bytes, kBytes for each lane, where `at` gives the first of a lane and
+  /// they are neighbours along the axis. One register when all are one value.
+  Reg bytes_in_lanes(ValueId v, Coords at, int axis);
+  static constexpr int kBytes = 4;
   /// The lanes of a mask with another width.
   Reg mask_of(const Reg& r, int bytes);
   /// An integer expression as a register.
@@ -166,6 +173,11 @@ class Expression {
   Reg load_by_lane(int param, const Coords& at, const Number& pad, const Storage* stored,
                    const Reg* guard);
   bool is_outside(const Bound& b) const;
+  /// Where, along the outermost limited loop that it mentions, the bound holds.
+  std::optional<Limit> limit_of(const Bound& b) const;
+  /// What of a scalar load's bounds the nest does not see to: all of them or none.
+  std::vector<Bound> left_open(const std::vector<Bound>& open);
+  Coords in_lanes_of_loop(Coords at) const;
   bool take_for_granted(const Bound& b, std::vector<std::string>& guards);
   void add_limit(const Limit& l);
   int depth_of(uint32_t loops) const;
@@ -182,8 +194,10 @@ class Expression {
   std::vector<std::string> guards_;
   std::set<std::vector<std::string>> guard_sets_;
   std::string active_;
-  std::map<std::string, Symbol> symbols_;    ///< of registers, by text
-  std::map<Symbol, uint32_t> symbol_loops_;  ///< what those registers change with
+  std::map<std::string, Symbol> symbols_;      ///< of registers, by text
+  std::map<Symbol, uint32_t> symbol_loops_;    ///< what those registers change with
+  std::optional<Symbol> byte_counter_, byte_;  ///< what stands for the lanes' loop, and now does
+  Symbol lane_counter_;
 };
 
 /// The checks that facts leave open.

@@ -22,12 +22,6 @@ std::string stored_literal(Expression& e, DType t, const Number& n) {
   return e.literal(t, n).text;
 }
 
-Expr without(const Expr& e, Symbol s) {
-  return substitute(e, [&](Symbol other) -> std::optional<Expr> {
-    return other == s ? std::optional<Expr>(0) : std::nullopt;
-  });
-}
-
 }  // namespace
 
 std::string condition(const Context& c, const Bound& b) {
@@ -156,14 +150,17 @@ Reg Expression::load(int param, const Coords& at, const Number& pad, const Reg* 
       if (const auto it = symbol_loops_.find(s); it != symbol_loops_.end()) irregular |= it->second;
     });
   }
-  if (survey) survey->push_back({param, at, nullptr, irregular});
+  if (survey) survey->push_back({param, in_lanes_of_loop(at), nullptr, irregular});
   const std::vector<Bound> open = open_bounds(c_, param, at);
   if (assume_ == Assume::outside) {
     for (const Bound& b : open) {
       if (is_outside(b)) return literal(c_.program.params[param].dtype, pad);
     }
   }
-  if (!in_lanes(loops)) return load_scalar(param, at, pad, open, guard);
+  if (!in_lanes(loops)) {
+    const bool inside = assume_ == Assume::inside && guard == nullptr;
+    return load_scalar(param, at, pad, inside ? left_open(open) : open, guard);
+  }
   if (!address(param, at).regular()) return load_by_lane(param, at, pad, nullptr, guard);
   if (open.empty() || assume_ == Assume::outside) return load_inside(param, at, pad, guard);
   if (assume_ == Assume::nothing) return load_part(param, at, pad, open, guard);
@@ -187,24 +184,95 @@ bool Expression::grant(int param, const Coords& at) {
 }
 
 bool Expression::is_outside(const Bound& b) const {
-  const Symbol s = loops_[outside_.loop];
-  if (slope(b.at, s, c_.facts) != 1) return false;
-  return simplify(b.dim - without(b.at, s), c_.facts) == outside_.hi;
+  const std::optional<Limit> l = limit_of(b);
+  if (!l || !b.high || l->loop != outside_.loop) return false;
+  return l->end() == outside_.hi || prove_le(l->end(), outside_.hi, c_.facts);
+}
+
+std::optional<Limit> Expression::limit_of(const Bound& b) const {
+  const uint32_t loops = loops_of(b.at) & limited_;
+  if (loops == 0) return std::nullopt;
+  bool loaded = false;
+  for_each_symbol(b.at, [&](Symbol s) { loaded = loaded || symbol_loops_.contains(s); });
+  if (loaded) return std::nullopt;
+  const int loop = std::countr_zero(loops);
+  const std::optional<int64_t> step = slope(b.at, loops_[loop], c_.facts);
+  if (!step || *step < 1) return std::nullopt;
+  Expr least = without(b.at, loops_[loop]), most = least;
+  const bool bytes = byte_ && loop == lane_loop_;
+  if (bytes) most = most + *step * (kBytes - 1);
+  for (int k = loop + 1; k < loop_count(); ++k) {
+    if (!(loops >> k & 1)) continue;
+    const Symbol inner = loops_[k];
+    const std::optional<int64_t> s = slope(least, inner, c_.facts);
+    const int64_t last = c_.facts.at(inner).range.hi;
+    if (!s) return std::nullopt;
+    least = without(least, inner) + std::min<int64_t>(*s * last, 0);
+    most = without(most, inner) + std::max<int64_t>(*s * last, 0);
+  }
+  least = simplify(least, c_.facts);
+  most = simplify(most, c_.facts);
+  const auto ended = [&](const Expr& e) { return simplify(e, c_.facts); };
+  if (*step == 1 && least == most) {
+    return Limit{loop, b.low ? ended(0 - least) : Expr(0), ended(b.dim - least), {}};
+  }
+  const int64_t stride = *step * (bytes ? kBytes : 1);
+  return Limit{loop, b.low ? ended(cdiv(0 - least, stride)) : Expr(0),
+               ended(floordiv(b.dim - 1 - most, stride) + 1), ended(cdiv(b.dim - least, stride))};
+}
+
+std::vector<Bound> Expression::left_open(const std::vector<Bound>& open) {
+  std::vector<Limit> limits;
+  for (const Bound& b : open) {
+    const std::optional<Limit> l = limit_of(b);
+    if (!l) return open;
+    limits.push_back(*l);
+  }
+  if (!open.empty()) guard_sets_.insert(std::vector<std::string>());
+  for (const Limit& l : limits) add_limit(l);
+  return {};
 }
 
 bool Expression::take_for_granted(const Bound& b, std::vector<std::string>& guards) {
-  const uint32_t loops = loops_of(b.at) & limited_;
-  if (loops == 0) {
+  if ((loops_of(b.at) & limited_) == 0) {
     guards.push_back(condition(c_, b));
     return true;
   }
-  if (std::popcount(loops) != 1) return false;
-  const int loop = std::countr_zero(loops);
-  if (slope(b.at, loops_[loop], c_.facts) != 1) return false;
-  const Expr rest = without(b.at, loops_[loop]);
-  add_limit(
-      {loop, b.low ? simplify(0 - rest, c_.facts) : Expr(0), simplify(b.dim - rest, c_.facts)});
-  return true;
+  const std::optional<Limit> l = limit_of(b);
+  if (l) add_limit(*l);
+  return l.has_value();
+}
+
+Coords Expression::in_lanes_of_loop(Coords at) const {
+  if (!byte_) return at;
+  for (Expr& e : at) {
+    e = substitute(e, [&](Symbol s) -> std::optional<Expr> {
+      return s == *byte_ ? std::optional(Expr::symbol(lane_counter_) * kBytes) : std::nullopt;
+    });
+  }
+  return at;
+}
+
+Reg Expression::bytes_in_lanes(ValueId v, Coords at, int axis) {
+  lane_counter_ = loops_[lane_loop_];
+  if (!byte_counter_) {
+    const int64_t last = c_.facts.at(lane_counter_).range.hi;
+    byte_counter_ = c_.new_loop("byte", (last + 1) * kBytes);
+    c_.loop_names[byte_counter_->id] =
+        fmt::format("({} * {})", c_.symbol_text(lane_counter_), kBytes);
+  }
+  byte_ = byte_counter_;
+  at[axis] = simplify(without(at[axis], lane_counter_) + Expr::symbol(*byte_), c_.facts);
+  loops_[lane_loop_] = *byte_;
+  lanes_ *= kBytes;
+  const std::string active = active_;
+  if (!active.empty()) active_ = fmt::format("({}) * {}", active, kBytes);
+  const Reg r = value(v, at);
+  active_ = active;
+  lanes_ /= kBytes;
+  loops_[lane_loop_] = lane_counter_;
+  byte_.reset();
+  return r;
 }
 
 void Expression::add_limit(const Limit& l) {

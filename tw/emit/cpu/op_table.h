@@ -9,8 +9,8 @@ using EmitElement = Reg (*)(Expression& e, const Op& op, const Coords& at);
 
 /// The function of the op's opcode; throws InternalError for ops that are not expressions.
 EmitElement expression_of(const Op& op);
-/// Whether elements of such ops are computed where they are used; the others are statements.
-bool is_expression(Opcode code);
+/// Whether elements of the op are computed where they are used; the others are statements.
+bool is_expression(const Program& p, const Op& op);
 
 /// Where an element of a reshape, transpose, slice, broadcast or kept value comes from in its
 /// operand.
@@ -26,5 +26,12 @@ Reg select(Expression& e, const Reg& mask, Reg a, Reg b);
 Reg combine_pair(Expression& e, Opcode code, Reg a, Reg b);
 
 Reg cast_element(Expression& e, const Op& op, const Coords& at);
+/// An element of a short reduction: see is_short_reduction.
+Reg reduce_element(Expression& e, const Op& op, const Coords& at);
+/// An f32 element that is a function of four bits of a byte, where the machine has a table of
+/// sixteen in a register.
+std::optional<Reg> look_up(Expression& e, ValueId v, const Coords& at);
+/// The constant that every element of v is, if it is one.
+std::optional<Number> constant_of(const Context& c, ValueId v);
 
 }  // namespace tw::cpu

@@ -99,8 +99,11 @@ std::string Prelude::use(const std::string& wish, DType t, int lanes) {
   const std::string pattern = lane_of_vector                   ? kLaneOfVector
                               : lanes > 1 && !f.vector.empty() ? f.vector
                                                                : f.scalar;
-  if (const auto builtin = builtin_function(machine_->isa, function, t, lanes)) {
+  if (function == "extend") type(i32, lanes), type(i64, 2);
+  if (function == "unpack_f16") type(i16, 8);
+  if (const auto builtin = builtin_function(*machine_, function, t, lanes)) {
     for (const int n : {8, 16}) type(f32, n), type(i32, n);
+    vnni_ = vnni_ || builtin->scalar.find("vpdpbusd") != std::string::npos;
     use_all(builtin->uses, t, lanes);
     functions_.push_back(instance(function, builtin->scalar, t, lanes));
     return call_name(function, t, lanes);
@@ -175,6 +178,10 @@ std::string Prelude::instance(const std::string& function, const std::string& pa
   add("$Y", [&] { return numbers(0, lanes / 2); });
   add("$T", [&] { return numbers(lanes / 2, lanes); });
   add("$K", [&] { return std::string(register_letter(machine_->isa)); });
+  add("$A", [&] { return type(u8, 4 * lanes); });
+  add("$M", [&] { return type(i8, 4 * lanes); });
+  add("$W", [&] { return type(i16, 2 * lanes); });
+  add("$R", [&] { return type(u16, 2 * lanes); });
   add("$C", [&] { return std::string(value == f64 ? "4503599627370496.0" : "8388608.0f"); });
   return fill(pattern, values);
 }

@@ -21,6 +21,7 @@ namespace tw::cpu {
 ///   $S  $Q  one stored element, lanes of stored elements
 ///   $P  lanes of stored elements at an address aligned to one element only
 ///   $B  unsigned integers as wide as $Q
+///   $A  $M  $W  $R  u8 and i8 in fours, i16 and u16 in twos, for each lane
 ///   $J  $O  bits of $Q (empty for 128), and f32 lanes of as many bits
 struct PreludeFunction {
   std::string name;    ///< emitted as tw_<name>, or as tw_<name>_$Dx$L when its text says so
@@ -48,6 +49,10 @@ class Prelude {
   /// Whether the machine's table has stores around the caches, and whether one was asked for.
   bool has_stream() const { return machine_->isa == "avx2" || machine_->isa == "avx512"; }
   bool streamed() const { return streamed_; }
+  /// Whether the machine looks up one of sixteen f32 in one instruction, for as many lanes.
+  bool has_lookup(int lanes) const { return machine_->isa == "avx512" && lanes == 16; }
+  /// Whether a function uses AVX512-VNNI.
+  bool vnni() const { return vnni_; }
   const CpuMachine& machine() const { return *machine_; }
 
  private:
@@ -57,7 +62,7 @@ class Prelude {
 
   const CpuMachine* machine_;
   std::set<std::pair<DType, int>> types_, unaligned_;
-  bool streamed_ = false;
+  bool streamed_ = false, vnni_ = false;
   std::set<std::string> used_;
   std::vector<std::string> functions_;
 };
@@ -67,9 +72,9 @@ DType register_type(DType t);
 DType signed_of_bytes(int64_t bytes);
 DType unsigned_of_bytes(int64_t bytes);
 
-/// The text of a function, for one and for several lanes, that suits one ISA better than the
+/// The text of a function, for one and for several lanes, that suits the machine better than the
 /// portable form, if there is one.
-std::optional<PreludeFunction> builtin_function(const std::string& isa, const std::string& name,
+std::optional<PreludeFunction> builtin_function(const CpuMachine& machine, const std::string& name,
                                                 DType t, int lanes);
 
 /// Tables of functions, one a file: arithmetic, math, memory, casts.

@@ -44,22 +44,7 @@ void ReduceNest::emit(Writer& out) {
     }
     return;
   }
-  std::vector<Axis> all = axes_;
-  all.push_back(k_);
-  const LaneChoice lanes = choose_lanes(c_, all, [&](Expression& e) {
-    for (const Item& i : items_) {
-      e.value(i.in, at_);
-      write_element(e, Reg{"0", c_.program.type(i.out).dtype, 1, 0, 0},
-                    {nullptr, &c_.storage.at(i.out)}, out_at_, "");
-    }
-    for (const Op* op : stores_) e.value(op->in[0], at_);
-  });
-  lanes_ = lanes.lanes;
-  columns_ = lanes.axis >= 0 && lanes.axis < static_cast<int>(axes_.size());
-  if (columns_) {
-    std::rotate(axes_.begin() + lanes.axis, axes_.begin() + lanes.axis + 1, axes_.end());
-  }
-  outer_ = static_cast<int>(axes_.size()) - (columns_ ? 1 : 0);
+  choose();
   if (columns_ || lanes_ == 1) store_apart(out);
   Writer nest;
   open(nest);
@@ -71,6 +56,36 @@ void ReduceNest::emit(Writer& out) {
   for (int k = 0; k < outer_; ++k) nest.close();
   if (!columns_ && lanes_ > 1 && !writes_) store_apart(out);
   out.append(nest);
+}
+
+LaneChoice ReduceNest::survey() {
+  std::vector<Axis> all = axes_;
+  if (groups_) all.push_back(*groups_);
+  all.push_back(k_);
+  return choose_lanes(c_, all, [&](Expression& e) {
+    for (const Item& i : items_) {
+      e.value(i.in, at_);
+      write_element(e, Reg{"0", c_.program.type(i.out).dtype, 1, 0, 0},
+                    {nullptr, &c_.storage.at(i.out)}, out_at_, "");
+    }
+    for (const Op* op : stores_) e.value(op->in[0], at_);
+  });
+}
+
+void ReduceNest::choose() {
+  split_groups();
+  LaneChoice lanes = survey();
+  if (groups_ && !keeps_groups(lanes)) {
+    join_groups();
+    lanes = survey();
+  }
+  lanes_ = lanes.lanes;
+  columns_ = lanes.axis >= 0 && lanes.axis < static_cast<int>(axes_.size());
+  if (columns_) {
+    std::rotate(axes_.begin() + lanes.axis, axes_.begin() + lanes.axis + 1, axes_.end());
+  }
+  blocked_ = blocks_rows();
+  outer_ = static_cast<int>(axes_.size()) - (takes_row() ? 1 : 0);
 }
 
 void ReduceNest::store_apart(Writer& out) {
@@ -88,7 +103,8 @@ bool ReduceNest::covers_stores(bool folded) const {
       x = simplify(x + at_[k], c_.facts);
     }
     const std::vector<Bound> open = open_bounds(c_, view.param, coords);
-    if (!guard_.empty() || (k_limited_ && !folded) || open.size() != (k_limited_ ? 1u : 0u)) {
+    if (!guard_.empty() || !one_limit_ || (k_limited_ && !folded) ||
+        open.size() != (k_limited_ ? 1u : 0u)) {
       return false;
     }
     for (const Bound& b : open) {
@@ -147,8 +163,9 @@ Regs ReduceNest::terms(Expression& e) {
 Expression ReduceNest::make(bool post) {
   Expression e(c_);
   for (const Axis& a : axes_) e.add_loop(a.counter);
+  if (!post && groups_) e.add_loop(groups_->counter);
   if (!post) e.add_loop(k_.counter);
-  e.set_lanes(columns_ ? outer_ : static_cast<int>(axes_.size()), lanes_);
+  e.set_lanes(columns_ ? outer_ : post ? span_loop() : k_loop(), lanes_);
   return e;
 }
 
@@ -161,7 +178,7 @@ void ReduceNest::open(Writer& out) {
 
 void ReduceNest::emit_step(Expression& e, const std::string& name, bool edge, Writer& out) {
   const size_t n = items_.size();
-  const uint32_t inner = 1u << (axes_.size());
+  const uint32_t inner = 1u << k_loop();
   Regs acc;
   for (size_t i = 0; i < n; ++i) acc.push_back(accumulator(i, "a", lanes_, inner));
   Regs next = combine(e, acc, terms(e));
@@ -171,8 +188,7 @@ void ReduceNest::emit_step(Expression& e, const std::string& name, bool edge, Wr
                     edge ? "count" : "");
     }
   }
-  std::string parameters = columns_ ? fmt::format("i64 {}, ", counter(axes_[outer_])) : "";
-  parameters += fmt::format("i64 {}", counter(k_));
+  std::string parameters = counters();
   if (edge) parameters += ", i64 count";
   for (size_t i = 0; i < n; ++i) parameters += fmt::format(", {}& a{}", type_of(i, lanes_), i);
   Writer& body = e.body(e.depth());
@@ -186,11 +202,22 @@ void ReduceNest::emit_step(Expression& e, const std::string& name, bool edge, Wr
     next[i] = r;
   }
   for (size_t i = 0; i < n; ++i) body.line(fmt::format("a{} = {};", i, next[i].text));
-  out.append(e.body(0));
-  for (int k = 0; k < outer_; ++k) out.append(e.body(k + 1));
+  emit_lambda(e, name, parameters, out);
+}
+
+void ReduceNest::emit_lambda(Expression& e, const std::string& name, const std::string& parameters,
+                             Writer& out) {
+  for (int d = 0; d <= outer_; ++d) out.append(e.body(d));
   out.open(fmt::format("auto {} = [&]({}) __attribute__((always_inline)) {{", name, parameters));
   for (int d = outer_ + 1; d <= e.depth(); ++d) out.append(e.body(d));
   out.close("};");
+}
+
+std::string ReduceNest::counters() const {
+  std::string text;
+  if (takes_row()) text += fmt::format("i64 {}, ", counter(axes_[outer_]));
+  if (groups_) text += fmt::format("i64 {}, ", counter(*groups_));
+  return text + fmt::format("i64 {}", counter(k_));
 }
 
 std::optional<Regs> ReduceNest::beyond(Writer& out) {
@@ -201,7 +228,7 @@ std::optional<Regs> ReduceNest::beyond(Writer& out) {
   Regs pads;
   for (size_t n = 0; n < items_.size(); ++n) {
     Reg x = e.value(items_[n].in, at_);
-    if (x.loops >> axes_.size() & 1) return std::nullopt;
+    if (x.loops >> span_loop() & 1 || x.loops >> k_loop() & 1) return std::nullopt;
     x.dtype = held(n);
     if (columns_) x = e.widen(x);
     if (columns_ && x.dtype == b1) x = e.mask_of(x, 4);
@@ -214,16 +241,17 @@ std::optional<Regs> ReduceNest::beyond(Writer& out) {
 }
 
 void ReduceNest::read_limits(const Expression& e) {
-  const int k = static_cast<int>(axes_.size());
+  const int k = span_loop();
   for (const Limit& l : e.limits()) {
-    const int64_t extent = l.loop == k ? k_.extent : axes_[l.loop].extent;
+    const int64_t extent = l.loop == k ? span().extent : axes_[l.loop].extent;
     std::string& end = l.loop == k ? k_full_ : j_full_;
     if (!prove_le(extent, l.hi, c_.facts)) {
       end = fmt::format("min({}, {})", end.empty() ? std::to_string(extent) : end, c_.text(l.hi));
       if (l.loop == k) {
-        uniform_ = uniform_ && (!k_limited_ || k_limit_.hi == l.hi);
+        const Expr all = k_limited_ ? simplify(max(k_limit_.hi, l.end()), c_.facts) : l.end();
+        one_limit_ = one_limit_ && !l.past && (!k_limited_ || k_limit_.hi == l.hi);
         k_limited_ = true;
-        k_limit_ = l;
+        k_limit_ = {k, 0, all, {}};
       }
     }
     if (!prove_le(l.lo, 0, c_.facts)) {
@@ -232,7 +260,7 @@ void ReduceNest::read_limits(const Expression& e) {
     }
   }
   // A false guard makes the whole range "beyond", which must then be so for every load.
-  uniform_ = uniform_ && (e.guards().empty() || e.guarded_alike());
+  if (!blocked_) uniform_ = uniform_ && (e.guards().empty() || e.guarded_alike());
   for (const std::string& g : e.guards()) guard_ += (guard_.empty() ? "" : " && ") + g;
 }
 
@@ -256,56 +284,6 @@ std::string ReduceNest::arguments(const std::string& prefix) const {
   std::string text;
   for (size_t n = 0; n < items_.size(); ++n) text += fmt::format(", {}{}", prefix, n);
   return text;
-}
-
-void ReduceNest::emit_row(Writer& out) {
-  acc_ = c_.fresh("acc");
-  const bool custom = custom_ != nullptr;
-  if (lanes_ == 1) return emit_scalar(out);
-  Expression e = make(false);
-  e.set_limited(limited());
-  e.assume(Assume::inside);
-  const std::string step = c_.fresh("step"), k = counter(k_);
-  Writer text;
-  emit_step(e, step, false, text);
-  read_limits(e);
-  const std::optional<Regs> pad = k_limited_ && uniform_ ? beyond(out) : std::nullopt;
-  writes_ = !custom_ && covers_stores(pad.has_value());
-  if (writes_) {
-    text = Writer();
-    Expression again = make(false);
-    again.set_limited(limited());
-    again.assume(Assume::inside);
-    emit_step(again, step, false, text);
-  }
-  out.append(text);
-  const std::string edge = c_.fresh("edge");
-  const bool exact = k_full_.empty() && guard_.empty() && k_.extent % lanes_ == 0;
-  if (!exact || custom) emit_edge(edge, out);
-  const int chains = custom || k_.extent < kAccumulators * lanes_ ? 1 : kAccumulators;
-  if (custom) {
-    start_custom(edge, out);
-    out.line(fmt::format("i64 {} = {};", k, lanes_));
-  } else {
-    for (int u = 0; u < chains; ++u) declare(prefix(u), out);
-    out.line(fmt::format("i64 {} = 0;", k));
-  }
-  out.line(fmt::format("const i64 {}_full = {};", k, ended(k_full_, k_.extent)));
-  if (chains > 1) {
-    out.open(fmt::format("for (; {0} + {1} <= {0}_full; {0} += {1}) {{", k, chains * lanes_));
-    for (int u = 0; u < chains; ++u) {
-      out.line(fmt::format("{}({} + {}{});", step, k, u * lanes_, arguments(prefix(u))));
-    }
-    out.close();
-  }
-  out.line(fmt::format("for (; {0} + {1} <= {0}_full; {0} += {1}) {2}({0}{3});", k, lanes_, step,
-                       arguments(prefix(0))));
-  if (!exact) {
-    const std::string end = pad ? k + "_full" : std::to_string(k_.extent);
-    out.line(fmt::format("for (; {0} < {1}; {0} += {2}) {3}({0}, {1} - {0}{4});", k, end, lanes_,
-                         edge, arguments(prefix(0))));
-  }
-  finish_row(chains, pad, out);
 }
 
 void ReduceNest::emit_edge(const std::string& edge, Writer& out) {
@@ -338,30 +316,6 @@ Regs ReduceNest::read(const std::string& prefix, int lanes) const {
     r.push_back(accumulator(n, prefix, lanes, outer_mask()));
   }
   return r;
-}
-
-void ReduceNest::finish_row(int chains, const std::optional<Regs>& pad, Writer& out) {
-  Expression e = make(true);
-  Regs r = read(prefix(0), lanes_);
-  for (int u = 1; u < chains; ++u) r = combine(e, r, read(prefix(u), lanes_));
-  for (int lanes = lanes_; lanes > 1; lanes /= 2) {
-    Regs low, high;
-    for (size_t n = 0; n < r.size(); ++n) {
-      low.push_back(half(e, r[n], lanes, 0));
-      high.push_back(half(e, r[n], lanes, 1));
-    }
-    e.set_lanes(static_cast<int>(axes_.size()), lanes / 2);
-    r = combine(e, low, high);
-  }
-  e.set_lanes(-1, 1);
-  for (const Writer& text : e.take_from(0)) out.append(text);
-  for (size_t n = 0; pad && n < r.size(); ++n) {
-    const std::string total = c_.fresh("total");
-    out.line(fmt::format("{} {} = {};", type_of(n, 1), total, r[n].text));
-    fold_pad(n, total, (*pad)[n], 1, fmt::format("{} - {}_full", k_.extent, counter(k_)), out);
-    r[n].text = total;
-  }
-  write(e, r, "", out);
 }
 
 Reg ReduceNest::half(Expression& e, const Reg& r, int lanes, int which) {

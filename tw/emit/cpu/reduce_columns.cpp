@@ -14,7 +14,7 @@ void ReduceNest::emit_columns(Writer& out) {
   const std::string j = counter(axes_[outer_]);
   emit_step(e, step, false, out);
   read_limits(e);
-  pad_ = k_limited_ && uniform_ ? beyond(out) : std::nullopt;
+  pad_ = k_limited_ && uniform_ && one_limit_ ? beyond(out) : std::nullopt;
   const int64_t extent = axes_[outer_].extent;
   const bool ragged = !j_full_.empty() || !guard_.empty() || extent % lanes_ != 0;
   if (ragged || (k_limited_ && !pad_)) emit_edge(edge, out);

@@ -11,11 +11,15 @@ namespace tw::cpu {
 
 /// Independent accumulators, so that the latency of one step does not bound the loop.
 inline constexpr int kAccumulators = 4;
+/// Rows of bytes that one pass over what they share reduces: each is a stream of memory.
+inline constexpr int kRowBlock = 4;
 
 /// How one reduction is cut into loops:
 ///   rows     lanes run along the reduced axis and are combined at the end of it
 ///   columns  lanes run along an axis of the result; the reduced axis is the inner loop
 ///   scalar   no lanes
+/// Where a reshape made the reduced axis of several, rows are cut into the groups that its last one
+/// is: an outer loop, in which coordinates are linear.
 class ReduceNest {
  public:
   /// Reductions of tiles of one shape along one axis (a custom one alone), and stores of such
@@ -43,6 +47,25 @@ class ReduceNest {
 
   Expression make(bool post);
 
+  /// Chooses lanes, and whether the reduced axis is cut into groups.
+  void choose();
+  LaneChoice survey();
+  void split_groups();
+  void join_groups();
+  /// Whether lanes run along groups as a whole; cuts them to what a group divides into.
+  bool keeps_groups(LaneChoice& lanes);
+  /// Reads of one element of every step, without writing it.
+  std::vector<Expression::Access> reads(std::vector<Limit>& limits);
+  /// Whether several rows are reduced together; notes what their steps fetch ahead.
+  bool blocks_rows();
+
+  int k_loop() const { return static_cast<int>(axes_.size()) + (groups_ ? 1 : 0); }
+  /// The loop along the reduced axis that limits cut.
+  int span_loop() const { return static_cast<int>(axes_.size()); }
+  const Axis& span() const { return groups_ ? *groups_ : k_; }
+  /// Counters that steps take beside k.
+  bool takes_row() const { return columns_ || blocked_; }
+
   void open(Writer& out);
 
   std::string counter(const Axis& a) const { return c_.symbol_text(a.counter); }
@@ -50,13 +73,20 @@ class ReduceNest {
   /// The lambda that folds lanes at one place into accumulators; `edge` takes how many lanes count.
   void emit_step(Expression& e, const std::string& name, bool edge, Writer& out);
 
+  void emit_lambda(Expression& e, const std::string& name, const std::string& parameters,
+                   Writer& out);
+  /// Parameters of the lambdas: counters of the loops inside the outer ones.
+  std::string counters() const;
+
   /// The value of every element past the limit when it is one value along k; none otherwise.
   std::optional<Regs> beyond(Writer& out);
   /// Whether the loops visit exactly the elements that the stores write.
   bool covers_stores(bool folded) const;
   void store_apart(Writer& out);
 
-  uint32_t limited() const { return 1u << axes_.size() | (columns_ ? 1u << outer_ : 0); }
+  uint32_t limited() const {
+    return 1u << span_loop() | 1u << k_loop() | (takes_row() ? 1u << outer_ : 0);
+  }
 
   /// Splits what `inside` took for granted: the end of the k range, of the lane range, guards.
   void read_limits(const Expression& e);
@@ -70,6 +100,23 @@ class ReduceNest {
   std::string prefix(int u) const { return fmt::format("{}{}_", acc_, u); }
 
   void emit_row(Writer& out);
+  /// The lambdas of emit_row: a step, and one under a mask where some lanes may be outside.
+  void emit_row_steps(Writer& out);
+
+  /// Blocks of rows, then the rows that are left.
+  void emit_blocks(Writer& out);
+  /// The lambda that asks for memory ahead of the steps.
+  void emit_fetch(Writer& out);
+  /// Reduces `rows` rows; unless `inside`, every step is under a mask.
+  void emit_pass(int rows, bool inside, Writer& out);
+  void declare_span(bool inside, Writer& out);
+  void pass_flat(int rows, int chains, Writer& out);
+  void pass_groups(int rows, int chains, Writer& out);
+  void pass_edge(int rows, int chains, bool inside, Writer& out);
+  std::string span_end(bool inside) const;
+  /// `count` steps of each row from `at` on, each row on `chains` accumulators in turn.
+  void steps(int rows, int chains, int count, const std::string& at, Writer& out);
+  void fetches(const std::string& at, Writer& out);
 
   void emit_edge(const std::string& edge, Writer& out);
 
@@ -79,7 +126,8 @@ class ReduceNest {
   Regs read(const std::string& prefix, int lanes) const;
   uint32_t outer_mask() const { return (1u << axes_.size()) - 1; }
 
-  void finish_row(int chains, const std::optional<Regs>& pad, Writer& out);
+  /// Combines accumulators first, first + 1, .. and writes the result.
+  void finish_row(int first, int chains, bool folds_pad, Writer& out);
 
   Reg half(Expression& e, const Reg& r, int lanes, int which);
 
@@ -112,12 +160,17 @@ class ReduceNest {
   bool writes_ = false;  ///< steps write the stores
   Coords at_, out_at_;
   std::vector<Axis> axes_;  ///< of the result; the lane axis last when columns_
-  Axis k_;
+  Axis k_, whole_;          ///< the reduced axis; before it was cut into groups
   bool folds_ = false, columns_ = false;
+  std::optional<Axis> groups_;  ///< the reduced axis is that many times k_
+  bool blocked_ = false;        ///< rows are reduced in blocks of kRowBlock
   int lanes_ = 1, outer_ = 0;
-  std::string acc_, k_full_, j_full_, guard_;
-  bool k_limited_ = false, uniform_ = true;
-  Limit k_limit_;
+  std::string acc_, step_, edge_, fetch_, k_full_, j_full_, guard_;
+  bool k_limited_ = false, uniform_ = true, exact_ = false;
+  bool one_limit_ = true;  ///< all loads end at one place
+  Limit k_limit_;          ///< from `hi` on all of them are outside
+  std::vector<Expression::Access> fetched_;
+  int64_t fetch_step_ = 1;  ///< bytes for each element along k
   Writer beyond_text_;
   std::optional<Regs> pad_;
 };

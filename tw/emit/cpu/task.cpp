@@ -113,7 +113,7 @@ TaskText emit_task(const Program& p, const Specialisation& s, const CpuMachine& 
     out.line();
     emit_choose(c, out);
   }
-  return {c.prelude.text(abi), out.text(), c.scratch_most, c.prelude.streamed()};
+  return {c.prelude.text(abi), out.text(), c.scratch_most, c.prelude.streamed(), c.prelude.vnni()};
 }
 
 void declare_instances(const Program& p, const std::string& dims, Writer& out) {

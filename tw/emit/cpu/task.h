@@ -21,6 +21,7 @@ struct TaskText {
   std::string task;     ///< the function task(ctx, first, last, scratch); ctx points to TwArgs
   int64_t scratch_bytes = 0;
   bool streams = false;  ///< some stores go around the caches
+  bool vnni = false;     ///< it uses AVX512-VNNI
 };
 
 /// Text for a program of safe names that cpu_passes() lowered. `abi` declares TwArgs.
