@@ -21,7 +21,7 @@ Int4Layout layout_of(const Problem& p, int64_t multiple) {
 std::vector<Argument> weights(const Problem& p, const Int4Layout& layout, bool output) {
   const int64_t n = p.extent("n"), groups = groups_of(p.extent("k"), layout.group);
   std::vector<Argument> all{{"W", u8, {n, groups, layout.group / 2}, output},
-                            {"S", layout.scale, {n, groups}, output, true}};
+                            {"S", layout.scale, {n, groups}, output, check::Domain::finite}};
   if (layout.zero_points) all.push_back({"Z", u8, {n, (groups + 1) / 2}, output});
   return all;
 }
@@ -44,8 +44,9 @@ std::vector<Argument> int4_arguments(const Problem& p) {
 std::vector<Argument> int4_int8_arguments(const Problem& p) {
   const Int4Layout layout = layout_of(p, 8);
   const int64_t m = p.extent("m"), k = p.extent("k");
-  std::vector<Argument> all{{"X", i8, {m, k}, false},
-                            {"SX", f32, {m, groups_of(k, layout.group)}, false, true}};
+  std::vector<Argument> all{
+      {"X", i8, {m, k}, false},
+      {"SX", f32, {m, groups_of(k, layout.group)}, false, check::Domain::finite}};
   for (Argument& a : weights(p, layout, false)) all.push_back(std::move(a));
   all.push_back({"Y", f32, {m, p.extent("n")}, true});
   return all;
@@ -54,11 +55,14 @@ std::vector<Argument> int4_int8_arguments(const Problem& p) {
 std::vector<Argument> quantize_int8_arguments(const Problem& p) {
   const Dims mk{p.extent("m"), p.extent("k")};
   const int64_t groups = groups_of(mk[1], int8_group(mk[1], p.extent("group")));
-  return {{"X", p.dtype, mk, false, true}, {"Q", i8, mk, true}, {"S", f32, {mk[0], groups}, true}};
+  return {{"X", p.dtype, mk, false, check::Domain::finite},
+          {"Q", i8, mk, true},
+          {"S", f32, {mk[0], groups}, true}};
 }
 
 std::vector<Argument> quantize_int4_arguments(const Problem& p) {
-  std::vector<Argument> all{{"X", p.dtype, {p.extent("n"), p.extent("k")}, false, true}};
+  std::vector<Argument> all{
+      {"X", p.dtype, {p.extent("n"), p.extent("k")}, false, check::Domain::finite}};
   for (Argument& a : weights(p, layout_of(p, 2), true)) all.push_back(std::move(a));
   return all;
 }
