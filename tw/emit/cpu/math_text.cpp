@@ -171,8 +171,8 @@ const char* const kAny = R"(TW_INLINE int tw_any($V m) {
 // a = (4k + n) pi/2 + r for 0 <= a <= 2^17: k and the difference in double, where they are exact
 // but for the last term. Machines with one rounding have a text in builtin_text.cpp.
 const char* const kQuarters = R"(TW_INLINE $V tw_quarters($V a, $I* n) {
-  const $W x = __builtin_convertvector(a, $W);
-  const $W k = (x * 0.63661977236758138 + 6755399441055744.0) - 6755399441055744.0;
+  const $f64 x = __builtin_convertvector(a, $f64);
+  const $f64 k = (x * 0.63661977236758138 + 6755399441055744.0) - 6755399441055744.0;
   *n = __builtin_convertvector(k, $I);
   return __builtin_convertvector((x - k * 1.5707963267341256) - k * 6.0771005065061922e-11, $V);
 })";

@@ -160,7 +160,7 @@ std::string Prelude::instance(const std::string& function, const std::string& pa
   add("$E", [&] { return type(one); });
   add("$I", [&] { return type(signed_of_bytes(bytes(value)), lanes); });
   add("$U", [&] { return type(unsigned_of_bytes(bytes(value)), lanes); });
-  add("$W", [&] { return type(f64, lanes); });
+  add("$f64", [&] { return type(f64, lanes); });
   add("$X", [&] { return type(value, 4); });
   add("$N", [&] { return std::to_string(8 * bytes(value)); });
   add("$H", [&] { return fmt::format("{:#x}", UINT64_MAX >> (65 - 8 * bytes(value))); });

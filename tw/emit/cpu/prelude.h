@@ -16,7 +16,7 @@ namespace tw::cpu {
 ///   $D  the dtype's name     $L  the number of lanes     $Z  0, 1, .. L-1
 ///   $V  $E  values in registers, one lane of them (f32 for narrower floats; b1: i32 lanes, bool)
 ///   $I  $U  signed and unsigned integers as wide as $V
-///   $W  f64, as many lanes as $V
+///   $f64  f64, as many lanes as $V
 ///   $N  $H  bits of a lane of $V, and its largest signed integer
 ///   $S  $Q  one stored element, lanes of stored elements
 ///   $P  lanes of stored elements at an address aligned to one element only
