@@ -62,6 +62,9 @@ static std::vector<Problem> row_bench() {
 
 static std::vector<Problem> with_ops(std::vector<Problem> base, int64_t empty_axis_rows) {
   std::vector<Problem> all;
+  // Of bf16 every third: what differs from f32 is how elements are read.
+  int nth = 0;
+  std::erase_if(base, [&](const Problem& p) { return p.dtype == bf16 && nth++ % 3 != 1; });
   base.push_back(shape(empty_axis_rows ? 0 : 4, empty_axis_rows ? 4 : 0, f32));
   for (const char* op : {"sum", "max", "mean", "argmax"})
     for (Problem p : base) {
