@@ -162,7 +162,7 @@ std::vector<Tile> scan_tiles(const std::vector<Tile>& xs, int axis, const Combin
 /// What f, a user's combiner, makes of two tuples.
 template <size_t N, CombinesTiles<N> F>
 CombinerFunction combiner(const F& f, SourceLoc at) {
-  return [&f, at](const std::vector<Tile>& left, const std::vector<Tile>& right) {
+  return [=, &f](const std::vector<Tile>& left, const std::vector<Tile>& right) {
     constexpr auto all = std::make_index_sequence<N>();
     const Tiles<N> l = to_tiles<N>(left, all), r = to_tiles<N>(right, all);
     const auto call = [&]() -> Tiles<N> {
