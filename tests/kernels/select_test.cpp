@@ -6,6 +6,8 @@
 #include <random>
 #include <set>
 
+#include "tw/lang/lang.h"
+
 #include "tests/kernels/run_kernel.h"
 
 namespace tw::test {
@@ -43,6 +45,19 @@ TEST(TopK, OrdersNanInfinitiesAndTies) {
 
 TEST(TopK, RowsOfTheLeastValueKeepTheirOwnColumns) {
   EXPECT_THAT(top_k(70, 3, std::vector<double>(70, -kInf))[1], ElementsAre(0, 1, 2));
+}
+
+// A list for each of a million rows of one tile: none of it may lie on the stack.
+TEST(TopK, TileOfManyRows) {
+  constexpr int kRows = 1 << 20;
+  Trace k("larger");
+  TensorRef X = k.input("X", f32, {kRows, 2}), Y = k.output("Y", f32, {kRows, 1});
+  store(Y.tile({0, 0}, {kRows, 1}), top_k(load(X.tile({0, 0}, {kRows, 2})), 1)[0]);
+  std::vector<double> x(2 * kRows);
+  for (int64_t i = 0; i < std::ssize(x); ++i) x[i] = static_cast<double>(i * 7 % 13);
+  const std::vector<double> y =
+      run_program(k.finish(), {tensor(f32, {kRows, 2}, x)}, f32, {kRows, 1});
+  for (int64_t i = 0; i < kRows; ++i) ASSERT_EQ(y[i], std::max(x[2 * i], x[2 * i + 1])) << i;
 }
 
 // The k-th value is infinite, as are more than k.

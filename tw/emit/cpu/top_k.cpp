@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "tw/emit/cpu/nest.h"
@@ -25,14 +26,9 @@ TW_INLINE i64 tw_insert_$D($D* values, i64* indices, i64 held, i64 k, $D x, i64 
   return held < k ? held + 1 : k;
 })";
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-/// One part of the operands: its elements, one by one, into the list of their row.
-void emit_part(Context& c, const Op& op, size_t part, const std::string& lists, Writer& out) {
+/// One part of the operands: its elements, one by one, into the list of their row. Lists hold what
+/// the parts before it brought, `before` elements a row and k at most.
+void emit_part(Context& c, const Op& op, size_t part, int64_t before, Writer& out) {
   const Extents& shape = c.program.type(op.in[part]).shape;
   Coords at;
   std::vector<Axis> axes = axes_of(c, shape, at);
@@ -42,20 +38,24 @@ void emit_part(Context& c, const Op& op, size_t part, const std::string& lists, 
   const Reg index = e.value(op.in[part + 1], at);
   Expr row = 0;
   for (size_t k = 0; k + 1 < shape.size(); ++k) row = row * shape[k] + at[k];
-  const std::string n = c.text(simplify(row, c.facts));
-  const Type& result = c.program.type(op.out[0]);
-  const int64_t k = result.shape.back();
-  std::string values = c.storage.at(op.out[0]).name, indices = c.storage.at(op.out[1]).name;
-  if (c.storage.at(op.out[0]).variable()) values = "&" + values, indices = "&" + indices;
-  const std::string type = name(register_type(result.dtype));
-  e.body(e.depth()).line(
-      fmt::format("{0}[{1}] = tw_insert_{2}({3} + ({1}) * {4}, {5} + ({1}) * {4}, {0}[{1}], {4}, "
-                  "{6}, {7});",
-                  lists, n, type, values, k, indices, value.text, index.text));
+  const int64_t k = op.as<TopKAttr>().k;
+  const auto list = [&](ValueId v) {
+    const Storage& s = c.storage.at(v);
+    return fmt::format("{}{} + ({}) * {}", s.variable() ? "&" : "", s.name,
+                       c.text(simplify(row, c.facts)), k);
+  };
+  const std::string held = c.fresh("held");
+  const int depth_of_row = e.depth() - (shape.back() > 1 ? 1 : 0);
+  e.body(depth_of_row).line(fmt::format("i64 {} = {};", held, std::min(before, k)));
+  e.body(e.depth()).line(fmt::format("{0} = tw_insert_{1}({2}, {3}, {0}, {4}, {5}, {6});", held,
+                                     name(register_type(c.program.type(op.out[0]).dtype)),
+                                     list(op.out[0]), list(op.out[1]), k, value.text, index.text));
   std::vector<Range> ranges;
   for (const Axis& a : axes) ranges.push_back({"0", std::to_string(a.extent), true});
+  out.open("{");
   open_loops(e, axes, ranges, static_cast<int>(axes.size()), out);
   for (size_t a = 0; a < axes.size(); ++a) out.close();
+  out.close();
 }
 
 }  // namespace
@@ -63,12 +63,13 @@ void emit_part(Context& c, const Op& op, size_t part, const std::string& lists, 
 void emit_top_k(Context& c, const Op& op, Writer& out) {
   const DType t = register_type(c.program.type(op.out[0]).dtype);
   c.prelude.type(t, 1);
-  c.prelude.add(fmt::format("top_k {}", name(t)), replaced(kInsert, "$D", name(t)));
+  c.prelude.add(fmt::format("top_k {}", name(t)), fill(kInsert, {{"D", name(t)}}));
   for (const ValueId v : op.out) c.reserve(v, out);
-  const int64_t rows = count(c.program.type(op.out[0]).shape) / op.as<TopKAttr>().k;
-  const std::string lists = c.fresh("held");
-  out.line(fmt::format("i64 {}[{}] = {{}};", lists, rows));
-  for (size_t part = 0; part < op.in.size(); part += 2) emit_part(c, op, part, lists, out);
+  int64_t before = 0;
+  for (size_t part = 0; part < op.in.size(); part += 2) {
+    emit_part(c, op, part, before, out);
+    before += c.program.type(op.in[part]).shape.back();
+  }
 }
 
 }  // namespace tw::cpu
