@@ -8,7 +8,8 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
       {.name = "bench",
        .sentence = "time a kernel against other libraries and the machine's limit",
-       .target = "a kernel, or a suite: gemm-bf16 gemm-gelu layernorm rmsnorm rows-in-cache sgemm "
+       .target = "a kernel, or a suite: attention gemm-bf16 gemm-gelu gemm-skinny gemv-int4 "
+                 "gemv-int4-int8 gemv-int8 layernorm rmsnorm rows-in-cache sgemm sgemm-large "
                  "sgemm-layouts softmax; none: all kernels",
        .flags = {shape, dtype, option, threads, mapping, peer, json},
        .examples = "  tilewright bench gemm --shape m=1024,n=1024,k=1024 --threads 1\n"

@@ -42,6 +42,9 @@ float attention_softcap(const Problem& p);
 /// Plain loops in double over Q, K, V and the bias of a problem of attention.
 check::Reference attention_reference(const Problem& p, std::span<const TensorView> inputs);
 
+/// Of problems of attention and of its gradients.
+std::vector<KernelEntry::Axis> attention_axes();
+
 std::vector<KernelEntry> attention_entries();
 
 }  // namespace tw::kernels

@@ -110,12 +110,7 @@ KernelEntry forward_entry() {
   return {"attention",
           "O = softmax(Q K^T / sqrt(head)) V of every head, and the logarithm L of its sums",
           check::Family::softmax,
-          {{"batch", 1, "sequences"},
-           {"heads", 8, "heads of Q and O"},
-           {"kv_heads", 8, "heads of K and V; a divisor of heads"},
-           {"sq", 1024, "queries"},
-           {"skv", 1024, "keys"},
-           {"head", 64, "elements of a head"}},
+          attention_axes(),
           {{"mask", {"none", "causal"}, "causal: query i sees keys up to i + skv - sq"},
            {"bias", {"no", "yes"}, "add bias[batch, heads, sq, skv] to the scores"},
            {"softcap", {"none", "30", "50"}, "c: scores become c tanh(score / c)"}},
@@ -156,6 +151,15 @@ void require_shared_heads(const Problem& p) {
 float attention_softcap(const Problem& p) {
   const std::string c = p.option("softcap");
   return c.empty() || c == "none" ? 0 : std::stof(c);
+}
+
+std::vector<KernelEntry::Axis> attention_axes() {
+  return {{"batch", 1, "sequences"},
+          {"heads", 8, "heads of Q and O"},
+          {"kv_heads", 8, "heads of K and V; a divisor of heads"},
+          {"sq", 1024, "queries"},
+          {"skv", 1024, "keys"},
+          {"head", 64, "elements of a head"}};
 }
 
 std::vector<KernelEntry> attention_entries() { return {forward_entry(), merge_entry()}; }
