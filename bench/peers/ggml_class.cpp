@@ -110,19 +110,20 @@ class Gemv : public Job {
     std::vector<Block> weights;
   };
 
+  /// Half a block never crosses the middle of a group.
   void pack(const TwPeerSet& set, int64_t group, Block* to) const {
     const auto* codes = static_cast<const uint8_t*>(set.inputs[2].data);
     const auto* scales = static_cast<const uint16_t*>(set.inputs[3].data);
     const int64_t half = group / 2, groups = blocks_ * kBlock / group;
-    for (int64_t g = 0; g < rows_ * groups; ++g) {
-      const auto code = [&](int64_t e) {
-        const int byte = codes[g * half + e % half];
-        return e < half ? byte & 15 : byte >> 4;
-      };
+    for (int64_t g = 0; g < rows_ * groups; ++g, codes += half) {
       for (int64_t first = 0; first < group; first += kBlock, ++to) {
+        const int64_t second = first + kBlock / 2;
+        const uint8_t *low = codes + first % half, *high = codes + second % half;
+        const int low_at = first < half ? 0 : 4, high_at = second < half ? 0 : 4;
         to->scale = scales[g];
         for (int64_t i = 0; i < kBlock / 2; ++i)
-          to->codes[i] = static_cast<uint8_t>(code(first + i) | code(first + kBlock / 2 + i) << 4);
+          to->codes[i] =
+              static_cast<uint8_t>((low[i] >> low_at & 15) | (high[i] >> high_at & 15) << 4);
       }
     }
   }
