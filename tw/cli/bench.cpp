@@ -83,14 +83,21 @@ BenchPlan plan_of(const Arguments& a) {
 }  // namespace
 
 int run_bench(const Arguments& a) {
-  const std::vector<measure::Row> rows =
-      run_plan(plan_of(a), [](const std::string& what) { to_stderr(what + "\n"); });
-  if (!a.json || !a.json->empty()) fmt::print("{}", measure::to_table(rows));
-  if (a.json) {
-    std::vector<nlohmann::json> lines;
-    for (const measure::Row& r : rows) lines.push_back(to_json(r));
-    write_json(*a.json, lines);
-  }
+  std::vector<measure::Row> rows;
+  std::vector<nlohmann::json> lines;
+  const bool file = a.json && !a.json->empty();
+  const auto done = [&](const std::vector<measure::Row>& of_case) {
+    for (const measure::Row& r : of_case) {
+      rows.push_back(r);
+      lines.push_back(to_json(r));
+    }
+    // A run that is cut short leaves what it found.
+    if (file) write_json(*a.json, lines);
+  };
+  run_plan(
+      plan_of(a), [](const std::string& what) { to_stderr(what + "\n"); }, done);
+  if (!a.json || file) fmt::print("{}", measure::to_table(rows));
+  if (a.json && !file) write_json(*a.json, lines);
   return 0;
 }
 

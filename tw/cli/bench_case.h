@@ -56,11 +56,11 @@ std::string peer_folder();
 std::vector<std::string> peers_found();
 
 /// Times every case beside its peers: one row a peer, or one without a peer. `progress` is called
-/// before each case. Throws UserError when a peer that the user
+/// before each case, `done` with its rows. Throws UserError when a peer that the user
 /// named does not do a case, DeviceError when ours fails or is wrong, InternalError when it takes
 /// less than the least time possible.
-std::vector<measure::Row> run_plan(const BenchPlan& plan,
-                                   const std::function<void(const std::string&)>& progress);
+void run_plan(const BenchPlan& plan, const std::function<void(const std::string&)>& progress,
+              const std::function<void(std::vector<measure::Row>)>& done);
 
 /// One case without peers: its row, the rates of the machine, and the least times that follow from
 /// rates no undisturbed run exceeds, and from those that were measured.

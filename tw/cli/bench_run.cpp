@@ -238,17 +238,15 @@ std::vector<std::string> peers_found() {
   return names;
 }
 
-std::vector<Row> run_plan(const BenchPlan& plan,
-                          const std::function<void(const std::string&)>& progress) {
+void run_plan(const BenchPlan& plan, const std::function<void(const std::string&)>& progress,
+              const std::function<void(std::vector<Row>)>& done) {
   Runner runner(plan);
-  std::vector<Row> rows;
   for (const BenchCase& c : plan.cases) {
     progress(fmt::format("{} {} {}, {} thread{}, {}", c.kernel->name, shape_text(c),
                          name(c.problem.dtype), c.threads, c.threads == 1 ? "" : "s",
                          c.inputs == Residence::memory ? "cold" : "warm"));
-    for (Row& r : runner.run(c)) rows.push_back(std::move(r));
+    done(runner.run(c));
   }
-  return rows;
 }
 
 Explanation explain(const BenchCase& c, const Mapping& mapping) {
