@@ -206,6 +206,15 @@ TEST(BytesText, EveryMachineHasItsInstruction) {
   for (const char* isa : {"generic", "neon"}) EXPECT_FALSE(has(text(isa), "__builtin_ia32"));
 }
 
+TEST(BytesText, ShortGroupsFillARegisterTogether) {
+  Guarded x(i8, {1, 192}), w(u8, {5, 6, 16}), s(f32, {5, 6}), y(f32, {5, 1});
+  const std::string ir = groups_of_nibbles(16, true);
+  EXPECT_TRUE(has(text_for(ir, {x, w, s, y}, "avx512"), "auto wide"));
+  for (const char* isa : {"avx2", "generic", "neon"}) {
+    EXPECT_FALSE(has(text_for(ir, {x, w, s, y}, isa), "auto wide")) << isa;
+  }
+}
+
 TEST(BytesText, BlocksOfRowsFetchTheNext) {
   Guarded x(f32, {1, 128}), w(i8, {8, 128}), wide(f32, {8, 128}), y(f32, {8, 1});
   EXPECT_TRUE(has(text_for(row_products(i8, 8, 128), {x, w, y}, "avx2"), "__builtin_prefetch"));

@@ -14,6 +14,10 @@ constexpr int kCostOfMemory = 8;
 /// operations.
 constexpr int64_t kStretch = 8;
 constexpr int kCostWhenStretched = 3;
+/// A value that so few elements share along the last axes is computed in lanes of its own, when it
+/// takes as many operations: one at a time they would take as long as what they are shared by.
+constexpr int64_t kShared = 64;
+constexpr int kCostWhenShared = 2;
 /// Operations that a short reduction writes out at most.
 constexpr int kCostOfText = 100;
 
@@ -310,6 +314,7 @@ class Placer {
   bool worth_keeping(ValueId v) const {
     const bool scalar = count(p_.type(v).shape) == 1;
     if (costs(v, kCostWhenStretched) && stretched(v)) return true;
+    if (costs(v, kCostWhenShared) && shared_by_few(v)) return true;
     if (s_.def[v].op->code == Opcode::reduce && costs(v, kCostOfText)) return true;
     if (!costs(v, scalar ? 1 : kCostOfMemory)) return false;
     return reach_[v].uses.size() > 1 || reach_[v].loops > s_.def[v].loops;
@@ -328,6 +333,21 @@ class Placer {
       }
     }
     return false;
+  }
+
+  /// Some user stretches v along the last axes only, by kShared at most.
+  bool shared_by_few(ValueId v) const {
+    const Extents& mine = p_.type(v).shape;
+    size_t rank = mine.size();
+    while (rank > 0 && mine[rank - 1] == 1) --rank;
+    if (rank == 0 || rank == mine.size() || mine[rank - 1] < kStretch) return false;
+    return std::ranges::any_of(s_.uses[v], [&](const Use& u) {
+      if (u.yield || u.op->out.empty() || makes_nest(*u.op)) return false;
+      const Extents& theirs = p_.type(u.op->out[0]).shape;
+      if (theirs.size() != mine.size()) return false;
+      const int64_t sharers = count(Extents(theirs.begin() + rank, theirs.end()));
+      return sharers > 1 && sharers <= kShared;
+    });
   }
 
   Program& p_;

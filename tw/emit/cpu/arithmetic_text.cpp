@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "tw/emit/cpu/prelude.h"
 
 namespace tw::cpu {
@@ -30,6 +32,14 @@ PreludeFunction dot4(const std::string& name, const std::string& a, const std::s
               " b) {\n  const $V even = " + "tw_pair_sum(" + even_a + ", " + even_b +
               ");\n  const $V odd = tw_pair_sum(" + odd_a + ", " + odd_b +
               ");\n  return ($V)(($U)c + ($U)(even + odd));\n}"};
+}
+
+/// Each of so many lanes several times.
+PreludeFunction spread_lanes(int from) {
+  return {fmt::format("spread_{}", from), "", "",
+          fmt::format("TW_INLINE $V tw_spread_{0}(f32x{0} x) {{\n  $V v;\n"
+                      "  for (int l = 0; l < $L; ++l) v[l] = x[l * {0} / $L];\n  return v;\n}}",
+                      from)};
 }
 
 }  // namespace
@@ -105,6 +115,10 @@ std::vector<PreludeFunction> arithmetic_functions() {
       {"extend", "", "",
        "TW_INLINE i32x$L tw_extend($V v) { return __builtin_convertvector(v, i32x$L); }"},
       {"low", "", "", "TW_INLINE $G tw_low($V v) { return __builtin_shufflevector(v, v, $Y); }"},
+      spread_lanes(2),
+      spread_lanes(4),
+      {"join", "", "",
+       "TW_INLINE $V tw_join($G a, $G b) { return __builtin_shufflevector(a, b, $Z); }"},
       {"high", "", "", "TW_INLINE $G tw_high($V v) { return __builtin_shufflevector(v, v, $T); }"},
       {"iota", "", "", "TW_INLINE $V tw_iota_$Dx$L() { return ($V){$Z}; }"},
       {"below", "iota", "",

@@ -141,6 +141,35 @@ std::string extend_4(const char* sign) {
 const char* const kUnpackF16 =
     "TW_INLINE $E tw_unpack_f16($S b) {\n  const i16x8 lanes = {(i16)b};\n"
     "  return __builtin_ia32_vcvtph2ps(lanes)[0];\n}";
+const char* const kUnpackF16In8 =
+    "TW_INLINE $V tw_unpack_f16($Q b) { return __builtin_ia32_vcvtph2ps256((i16x8)b); }";
+const char* const kUnpackF16In16 =
+    "TW_INLINE $V tw_unpack_f16($Q b) {\n"
+    "  return __builtin_ia32_vcvtph2ps512_mask((i16x16)b, ($V){}, -1, 4);\n}";
+// Of a shuffle that puts one half after the other g++ 12 makes two.
+const char* const kJoin256 =
+    "TW_INLINE $V tw_join($G a, $G b) {\n#if defined(__clang__)\n"
+    "  return __builtin_shufflevector(a, b, $Z);\n#else\n"
+    "  typedef int Half __attribute__((vector_size(16)));\n"
+    "  return ($V)__builtin_ia32_vinsertf128_si256(__builtin_ia32_si256_si((Half)a), (Half)b, 1);\n"
+    "#endif\n}";
+const char* const kJoin512 =
+    "TW_INLINE $V tw_join($G a, $G b) {\n#if defined(__clang__)\n"
+    "  return __builtin_shufflevector(a, b, $Z);\n#else\n"
+    "  typedef int Half __attribute__((vector_size(32)));\n"
+    "  typedef int Whole __attribute__((vector_size(64)));\n"
+    "  const Whole low = __builtin_ia32_si512_256si((Half)a);\n"
+    "  return ($V)__builtin_ia32_inserti32x8_mask(low, (Half)b, 1, low, -1);\n#endif\n}";
+std::string spread(int from) {
+  std::string lanes;
+  for (int l = 0; l < 16; ++l) lanes += fmt::format("{}{}", l ? ", " : "", l * from / 16);
+  return fmt::format(
+      "TW_INLINE $V tw_spread_{0}(f32x{0} x) {{\n#if defined(__clang__)\n"
+      "  return __builtin_shufflevector(x, x, {1});\n#else\n"
+      "  const f32x16 wide = __builtin_ia32_ps512_ps({2});\n"
+      "  return __builtin_ia32_permvarsf512_mask(wide, (i32x16){{{1}}}, wide, -1);\n#endif\n}}",
+      from, lanes, from == 2 ? "(f32x4){x[0], x[1]}" : "x");
+}
 // The table's element that the low four bits of a lane name.
 const char* const kLookup =
     "TW_INLINE $V tw_lookup($V table, $I number) {\n#if defined(__clang__)\n"
@@ -154,7 +183,16 @@ const Builtin kBuiltins[] = {
     {"fma", "quarters", {f32}, kAny, kQuartersOnce},
     {"avx512", "unpack_f16", {f16}, 1, kUnpackF16},
     {"avx2", "unpack_f16", {f16}, 1, kUnpackF16},
+    {"avx512", "unpack_f16", {f16}, 16, kUnpackF16In16},
+    {"avx512", "unpack_f16", {f16}, 8, kUnpackF16In8},
+    {"avx2", "unpack_f16", {f16}, 8, kUnpackF16In8},
     {"avx512", "lookup", {f32}, 16, kLookup},
+    {"avx512", "spread_2", {f32}, 16, spread(2)},
+    {"avx512", "spread_4", {f32}, 16, spread(4)},
+    {"avx512", "join", {i8, u8}, 64, kJoin512},
+    {"avx512", "join", {i8, u8}, 32, kJoin256},
+    {"avx512", "join", {i32, u32, f32}, 16, kJoin512},
+    {"avx512", "join", {i32, u32, f32}, 8, kJoin256},
     {"avx512", "extend", {i8}, 16, extend_16("s")},
     {"avx512", "extend", {u8}, 16, extend_16("z")},
     {"avx512", "extend", {i8}, 8, extend_8("s")},

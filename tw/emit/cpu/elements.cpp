@@ -103,6 +103,7 @@ class ElementNest {
     e.assume(Assume::inside);
     evaluate(e, "");
     if (c_.specialisation.streaming && prefetches()) prefetch_next(e);
+    if (is_shared()) prefetch_shared(e);
     const std::vector<Writer> fast = e.take_from(last + 1);
     const std::string full = whole_part(e, last);
     const bool exact = full == r.hi && r.whole && axes_[last].extent % lanes == 0 && !streams_;
@@ -212,18 +213,12 @@ class ElementNest {
            (p.kept ? !target_.view : target_.view == p.view);
   }
 
-  /// What the next instance reads first, at the place that this one writes: inputs of the same
-  /// extents as the output.
-  void prefetch_next(Expression& e) {
-    if (c_.program.grid.empty()) return;
-    const int axis = static_cast<int>(c_.program.grid.size()) - 1;
-    const View& view = *c_.prefetch.view;
-    Coords coords(view.origin.begin(), view.origin.end());
+  /// The same coordinates in the next instance, when they are others.
+  std::optional<Coords> in_next_instance(Coords coords) const {
+    if (c_.program.grid.empty()) return std::nullopt;
+    const Symbol pid{SymbolKind::pid, static_cast<int>(c_.program.grid.size()) - 1};
     bool moves = false;
-    for (size_t k = 0; k < view.axes.size(); ++k)
-      coords[view.axes[k]] = coords[view.axes[k]] + at_[k];
     for (Expr& x : coords) {
-      const Symbol pid{SymbolKind::pid, axis};
       moves = moves || mentions(x, pid);
       x = simplify(substitute(x,
                               [&](Symbol s) -> std::optional<Expr> {
@@ -232,12 +227,49 @@ class ElementNest {
                               }),
                    c_.facts);
     }
-    if (!moves) return;
+    return moves ? std::optional(std::move(coords)) : std::nullopt;
+  }
+
+  /// Whether the nest fills a tile that is stretched along its last axes: little memory, read
+  /// before the much that it is combined with.
+  bool is_shared() const {
+    const Storage* s = target_.storage;
+    return s && !target_.place && s->type.shape.size() > 1 && s->type.shape.back() == 1;
+  }
+
+  void prefetch_shared(Expression& e) {
+    const Prelude prelude = c_.prelude;
+    const std::map<std::string, int> names = c_.names;
+    std::vector<Expression::Access> reads;
+    Expression survey(c_);
+    for (const Axis& a : axes_) survey.add_loop(a.counter);
+    survey.survey = &reads;
+    survey.value(v_, at_);
+    c_.prelude = prelude;
+    c_.names = names;
+    for (const Expression::Access& a : reads) {
+      if (a.param < 0 || a.irregular != 0) continue;
+      const std::optional<Coords> there = in_next_instance(a.at);
+      if (!there) continue;
+      const Expression::Address next = e.address(a.param, *there);
+      if (next.step == 1)
+        e.body(e.depth()).line(fmt::format("__builtin_prefetch({}, 0, 3);", next.pointer));
+    }
+  }
+
+  /// What the next instance reads first, at the place that this one writes: inputs of the same
+  /// extents as the output.
+  void prefetch_next(Expression& e) {
+    const View& view = *c_.prefetch.view;
+    Coords here(view.origin.begin(), view.origin.end());
+    for (size_t k = 0; k < view.axes.size(); ++k) here[view.axes[k]] = here[view.axes[k]] + at_[k];
+    const std::optional<Coords> coords = in_next_instance(std::move(here));
+    if (!coords) return;
     const Param& written = c_.program.params[view.param];
     for (size_t k = 0; k < c_.program.params.size(); ++k) {
       const Param& a = c_.program.params[k];
       if (a.kind != ParamKind::in || a.dims != written.dims) continue;
-      const Expression::Address next = e.address(static_cast<int>(k), coords);
+      const Expression::Address next = e.address(static_cast<int>(k), *coords);
       if (next.step != 1) continue;
       e.body(e.depth()).line(fmt::format("__builtin_prefetch({}, 0, 3);", next.pointer));
     }

@@ -29,8 +29,8 @@ std::string int_literal(DType t, int64_t v) {
   return fmt::format("({}){}", type, v < 0 ? fmt::format("({})", v) : std::to_string(v));
 }
 
-std::string key_of(Context& c, const Coords& at) {
-  std::string key;
+std::string key_of(Context& c, const Coords& at, int lanes) {
+  std::string key = std::to_string(lanes);
   for (const Expr& e : at) key += "," + c.text(e);
   return key;
 }
@@ -46,6 +46,7 @@ int Expression::add_loop(Symbol counter) {
 void Expression::set_lanes(int loop, int lanes) {
   lane_loop_ = lanes > 1 ? loop : -1;
   lanes_ = lanes;
+  joined_ = 1;
 }
 
 uint32_t Expression::loops_of(const Expr& e) const {
@@ -110,6 +111,7 @@ Reg Expression::define(DType t, int lanes, uint32_t loops, const std::string& te
 }
 
 Reg Expression::define_lanes(DType t, uint32_t loops, const std::string& text) {
+  if (joined_ > 1) joinable_ = false;
   const DType reg = t == b1 ? i32 : register_type(t);
   const std::string name = c_.fresh("x");
   Writer& out = bodies_[depth_of(loops)].text;
@@ -128,11 +130,14 @@ Reg Expression::value(ValueId v, const Coords& at) {
     coords[axis] = type.shape[axis] == 1 ? Expr(0) : simplify(coords[axis], c_.facts);
     loops |= loops_of(coords[axis]);
   }
+  if (joined_ > 1) {
+    if (const std::optional<Reg> r = value_of_one_loop(v, coords, loops)) return *r;
+  }
   if (const auto it = bound_.find(v); it != bound_.end()) return it->second(coords);
   if (const auto it = c_.storage.find(v); it != c_.storage.end()) {
     return load_stored(it->second, coords);
   }
-  const std::pair<ValueId, std::string> key{v, key_of(c_, coords)};
+  const std::pair<ValueId, std::string> key{v, key_of(c_, coords, lanes_)};
   const int depth = depth_of(loops);
   if (const auto it = bodies_[depth].values.find(key); it != bodies_[depth].values.end()) {
     return it->second;
@@ -203,6 +208,7 @@ Reg Expression::index(const Expr& e, DType t) {
   const uint32_t loops = loops_of(e);
   const std::string text = c_.text(e);
   if (!in_lanes(loops)) return define(t, 1, loops, fmt::format("({})({})", name(t), text));
+  if (joined_ > 1) joinable_ = false;
   const std::optional<int64_t> step = slope(e, loops_[lane_loop_], c_.facts);
   const std::string type = c_.prelude.type(t, lanes_);
   if (step) {

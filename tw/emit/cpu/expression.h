@@ -57,6 +57,11 @@ class Expression {
   /// Computes `lanes` neighbours along a loop (the innermost) at once.
   void set_lanes(int loop, int lanes);
 
+  /// Goes on with the lanes of `count` neighbours along loop `outer`, each of which gives as many
+  /// lanes as were set. What cannot be done so makes joinable() false: its text is of no use.
+  void join(int outer, int count);
+  bool joinable() const { return joinable_; }
+
   /// The element of v at the coordinates, as a register.
   Reg value(ValueId v, const Coords& at);
   /// Gives v a meaning of the caller's: registers that exist already.
@@ -100,7 +105,9 @@ class Expression {
   int lane_loop() const { return lane_loop_; }
   int lanes() const { return lanes_; }
   uint32_t loops_of(const Expr& e) const;
-  bool in_lanes(uint32_t loops) const { return lane_loop_ >= 0 && (loops >> lane_loop_ & 1); }
+  bool in_lanes(uint32_t loops) const {
+    return lane_loop_ >= 0 && (loops >> lane_loop_ & 1 || (joined_ > 1 && loops >> outer_ & 1));
+  }
 
   /// The same value in lanes.
   Reg widen(const Reg& r);
@@ -178,6 +185,24 @@ class Expression {
   /// What of a scalar load's bounds the nest does not see to: all of them or none.
   std::vector<Bound> left_open(const std::vector<Bound>& open);
   Coords in_lanes_of_loop(Coords at) const;
+  /// What `compute` gives for lanes of one loop only, without those joined to it.
+  template <class F>
+  auto apart(int loop, int lanes, const F& compute) {
+    const int loop_before = lane_loop_, lanes_before = lanes_, joined_before = joined_;
+    lane_loop_ = loop;
+    lanes_ = lanes;
+    joined_ = 1;
+    auto r = compute();
+    lane_loop_ = loop_before;
+    lanes_ = lanes_before;
+    joined_ = joined_before;
+    return r;
+  }
+  /// v in joined lanes when it changes along one of the two loops only: the outer one.
+  std::optional<Reg> value_of_one_loop(ValueId v, const Coords& at, uint32_t loops);
+  /// Lanes of the neighbours along the outer loop, one after the other, read from addresses that
+  /// lie inside; `stored`: the type in memory.
+  Reg join_loads(DType t, DType stored, const Coords& at, const std::function<Address()>& address);
   bool take_for_granted(const Bound& b, std::vector<std::string>& guards);
   void add_limit(const Limit& l);
   int depth_of(uint32_t loops) const;
@@ -186,6 +211,8 @@ class Expression {
   std::vector<Symbol> loops_;
   std::vector<Body> bodies_;
   int lane_loop_ = -1, lanes_ = 1;
+  int outer_ = -1, joined_ = 1;
+  bool joinable_ = true;
   std::map<ValueId, std::function<Reg(const Coords&)>> bound_;
   Assume assume_ = Assume::nothing;
   uint32_t limited_ = 0;

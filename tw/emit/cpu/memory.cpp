@@ -137,6 +137,7 @@ Reg Expression::load_stored(const Storage& s, const Coords& at) {
                   fmt::format("{}({}{})", c_.prelude.use(f, reg, lanes), a.pointer, more), 4);
   };
   if (!in_lanes(loops)) return call("load", 1, "");
+  if (joined_ > 1) return join_loads(t, reg, at, [&] { return address(s, at); });
   if (a.step == 1) return call("load", lanes_, "");
   if (!a.regular()) return load_by_lane(-1, at, {}, &s, nullptr);
   return call("gather", lanes_, ", " + a.step_text);
@@ -151,6 +152,11 @@ Reg Expression::load(int param, const Coords& at, const Number& pad, const Reg* 
     });
   }
   if (survey) survey->push_back({param, in_lanes_of_loop(at), nullptr, irregular});
+  if (joined_ > 1 && in_lanes(loops)) {
+    joinable_ = joinable_ && assume_ == Assume::inside && !guard && grant(param, at);
+    const DType t = c_.program.params[param].dtype;
+    return join_loads(t, t, at, [&] { return address(param, at); });
+  }
   const std::vector<Bound> open = open_bounds(c_, param, at);
   if (assume_ == Assume::outside) {
     for (const Bound& b : open) {
@@ -410,6 +416,7 @@ Reg Expression::positive(const Expr& e) {
   if (!in_lanes(loops)) {
     return define(b1, 1, loops, fmt::format("{} >= 1", c_.text(e)));
   }
+  if (joined_ > 1) joinable_ = false;
   const std::optional<int64_t> s = slope(e, loops_[lane_loop_], c_.facts);
   const std::string below = c_.prelude.use("below", i32, lanes_);
   if (s == -1) return define(b1, lanes_, loops, fmt::format("{}({})", below, c_.text(e)), 4);

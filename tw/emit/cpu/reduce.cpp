@@ -180,7 +180,7 @@ void ReduceNest::emit_step(Expression& e, const std::string& name, bool edge, Wr
   const size_t n = items_.size();
   const uint32_t inner = 1u << k_loop();
   Regs acc;
-  for (size_t i = 0; i < n; ++i) acc.push_back(accumulator(i, "a", lanes_, inner));
+  for (size_t i = 0; i < n; ++i) acc.push_back(accumulator(i, "a", e.lanes(), inner));
   Regs next = combine(e, acc, terms(e));
   if (writes_) {
     for (const Op* op : stores_) {
@@ -190,7 +190,7 @@ void ReduceNest::emit_step(Expression& e, const std::string& name, bool edge, Wr
   }
   std::string parameters = counters();
   if (edge) parameters += ", i64 count";
-  for (size_t i = 0; i < n; ++i) parameters += fmt::format(", {}& a{}", type_of(i, lanes_), i);
+  for (size_t i = 0; i < n; ++i) parameters += fmt::format(", {}& a{}", type_of(i, e.lanes()), i);
   Writer& body = e.body(e.depth());
   for (size_t i = 0; i < n; ++i) {
     Reg r = e.widen(next[i]);
@@ -269,14 +269,14 @@ std::string ReduceNest::ended(const std::string& end, int64_t extent) const {
   return guard_.empty() ? text : fmt::format("{} ? {} : 0", guard_, text);
 }
 
-void ReduceNest::declare(const std::string& prefix, Writer& out) {
+void ReduceNest::declare(const std::string& prefix, int lanes, Writer& out) {
   for (size_t n = 0; n < items_.size(); ++n) {
     Expression e(c_);
     const Reg start = e.literal(held(n), neutral(items_[n].combiner, held(n)));
-    const std::string type = type_of(n, lanes_);
+    const std::string type = type_of(n, lanes);
     const std::string zero = held(n) == b1 ? fmt::format("-(i32){}", start.text) : start.text;
-    out.line(lanes_ == 1 ? fmt::format("{} {}{} = {};", type, prefix, n, start.text)
-                         : fmt::format("{0} {1}{2} = {3} - ({0}){{}};", type, prefix, n, zero));
+    out.line(lanes == 1 ? fmt::format("{} {}{} = {};", type, prefix, n, start.text)
+                        : fmt::format("{0} {1}{2} = {3} - ({0}){{}};", type, prefix, n, zero));
   }
 }
 
@@ -385,7 +385,7 @@ void ReduceNest::emit_scalar(Writer& out) {
   if (custom) {
     start_custom("", out);
   } else {
-    declare(prefix(0), out);
+    declare(prefix(0), lanes_, out);
   }
   const Regs next = combine(e, read(prefix(0), 1), terms(e));
   for (int d = 0; d <= outer_; ++d) out.append(e.body(d));

@@ -27,7 +27,7 @@ void ReduceNest::emit_columns(Writer& out) {
 
 void ReduceNest::start_columns(int blocks, const std::string& edge, Writer& out) {
   if (!custom_) {
-    for (int u = 0; u < blocks; ++u) declare(prefix(u), out);
+    for (int u = 0; u < blocks; ++u) declare(prefix(u), lanes_, out);
     return;
   }
   (void)edge;

@@ -46,6 +46,8 @@ class ReduceNest {
   Regs terms(Expression& e);
 
   Expression make(bool post);
+  /// Lanes of r folded in halves until `lanes` are left.
+  Regs folded(Expression& e, Regs r, int from, int lanes);
 
   /// Chooses lanes, and whether the reduced axis is cut into groups.
   void choose();
@@ -93,7 +95,7 @@ class ReduceNest {
 
   std::string ended(const std::string& end, int64_t extent) const;
 
-  void declare(const std::string& prefix, Writer& out);
+  void declare(const std::string& prefix, int lanes, Writer& out);
 
   std::string arguments(const std::string& prefix) const;
 
@@ -102,6 +104,12 @@ class ReduceNest {
   void emit_row(Writer& out);
   /// The lambdas of emit_row: a step, and one under a mask where some lanes may be outside.
   void emit_row_steps(Writer& out);
+  /// The lambda that takes a step in several groups at once, where one is less than a register.
+  void emit_wide(Writer& out);
+  /// Whole strides of groups, and what they add to the accumulators of their rows.
+  void pass_wide(int rows, int chains, Writer& out);
+  int wide_lanes() const { return lanes_ * wide_; }
+  std::string wide_prefix(int row) const { return fmt::format("{}{}_", wide_acc_, row); }
 
   /// Blocks of rows, then the rows that are left.
   void emit_blocks(Writer& out);
@@ -163,9 +171,10 @@ class ReduceNest {
   Axis k_, whole_;          ///< the reduced axis; before it was cut into groups
   bool folds_ = false, columns_ = false;
   std::optional<Axis> groups_;  ///< the reduced axis is that many times k_
+  int wide_ = 1;                ///< groups that one wide step takes
   bool blocked_ = false;        ///< rows are reduced in blocks of kRowBlock
   int lanes_ = 1, outer_ = 0;
-  std::string acc_, step_, edge_, fetch_, k_full_, j_full_, guard_;
+  std::string acc_, step_, edge_, fetch_, wide_step_, wide_acc_, k_full_, j_full_, guard_;
   bool k_limited_ = false, uniform_ = true, exact_ = false;
   bool one_limit_ = true;  ///< all loads end at one place
   Limit k_limit_;          ///< from `hi` on all of them are outside

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 
 #include "tw/emit/cpu/op_table.h"
@@ -137,6 +138,7 @@ void ReduceNest::emit_row_steps(Writer& out) {
   exact_ = k_full_.empty() && j_full_.empty() && guard_.empty() && k_.extent % lanes_ == 0;
   if (!exact_ || custom_) emit_edge(edge_, out);
   if (blocked_) emit_fetch(out);
+  emit_wide(out);
 }
 
 void ReduceNest::emit_fetch(Writer& out) {
@@ -145,7 +147,8 @@ void ReduceNest::emit_fetch(Writer& out) {
   e.set_lanes(-1, 1);
   for (const Expression::Access& a : fetched_) {
     const std::string pointer = e.address(a.param, a.at).pointer;
-    e.body(e.depth()).line(fmt::format("__builtin_prefetch({}, 0, 3);", pointer));
+    // Into the second cache: more lines may be on their way to it than to the first.
+    e.body(e.depth()).line(fmt::format("__builtin_prefetch({}, 0, 2);", pointer));
   }
   emit_lambda(e, fetch_, counters(), out);
 }
@@ -179,10 +182,11 @@ void ReduceNest::emit_pass(int rows, bool inside, Writer& out) {
     start_custom(edge_, out);
     out.line(fmt::format("i64 {} = {};", counter(k_), lanes_));
   } else {
-    for (int a = 0; a < rows * chains; ++a) declare(prefix(a), out);
+    for (int a = 0; a < rows * chains; ++a) declare(prefix(a), lanes_, out);
     out.line(fmt::format("i64 {} = 0;", counter(span())));
   }
   declare_span(inside, out);
+  if (inside && wide_ > 1) pass_wide(rows, chains, out);
   if (inside) groups_ ? pass_groups(rows, chains, out) : pass_flat(rows, chains, out);
   if (!exact_ || !inside) pass_edge(rows, chains, inside, out);
   if (!blocked_) return finish_row(0, chains, pad_.has_value(), out);
@@ -285,6 +289,59 @@ void ReduceNest::pass_groups(int rows, int chains, Writer& out) {
   out.close();
 }
 
+void ReduceNest::emit_wide(Writer& out) {
+  if (!groups_ || custom_ || k_.extent != lanes_) return;
+  const int64_t most = c_.machine.vector_bytes / bytes(register_type(held(0)));
+  const int count = static_cast<int>(std::min(most / lanes_, groups_->extent));
+  if (count < 2 || !std::has_single_bit(static_cast<unsigned>(count))) return;
+  const Prelude prelude = c_.prelude;
+  const std::map<std::string, int> names = c_.names;
+  const std::string name = c_.fresh("wide");
+  Expression e = make(false);
+  e.join(span_loop(), count);
+  e.set_limited(limited());
+  e.assume(Assume::inside);
+  Writer text;
+  emit_step(e, name, false, text);
+  if (!e.joinable()) {
+    c_.prelude = prelude;
+    c_.names = names;
+    return;
+  }
+  wide_ = count;
+  wide_step_ = name;
+  wide_acc_ = c_.fresh("all");
+  out.append(text);
+}
+
+void ReduceNest::pass_wide(int rows, int chains, Writer& out) {
+  const std::string g = counter(*groups_);
+  const int64_t bytes = k_.extent * fetch_step_ * wide_;
+  const int64_t stride = wide_ * std::max<int64_t>(rows > 1 && bytes > 0 ? kLine / bytes : 1, 1);
+  for (int r = 0; r < rows; ++r) declare(wide_prefix(r), wide_lanes(), out);
+  out.open(fmt::format("for (; {0} + {1} <= {0}_full; {0} += {1}) {{", g, stride));
+  for (int64_t at = 0; rows > 1 && at < std::max(bytes, kLine); at += kLine) {
+    fetches(fmt::format("{}, {}", g, at / fetch_step_), out);
+  }
+  for (int64_t at = 0; at < stride; at += wide_) {
+    for (int r = 0; r < rows; ++r) {
+      const std::string row = blocked_ ? fmt::format("{} + {}, ", counter(axes_.back()), r) : "";
+      out.line(
+          fmt::format("{}({}{} + {}, 0{});", wide_step_, row, g, at, arguments(wide_prefix(r))));
+    }
+  }
+  out.close();
+  for (int r = 0; r < rows; ++r) {
+    Expression e = make(true);
+    const Regs wide = folded(e, read(wide_prefix(r), wide_lanes()), wide_lanes(), lanes_);
+    const Regs sum = combine(e, read(prefix(r * chains), lanes_), wide);
+    for (const Writer& text : e.take_from(0)) out.append(text);
+    for (size_t n = 0; n < sum.size(); ++n) {
+      out.line(fmt::format("{}{} = {};", prefix(r * chains), n, sum[n].text));
+    }
+  }
+}
+
 void ReduceNest::fetches(const std::string& at, Writer& out) {
   for (int r = 0; r < kRowBlock; ++r) {
     out.line(fmt::format("{}({} + {}, {});", fetch_, counter(axes_.back()), kRowBlock + r, at));
@@ -317,19 +374,24 @@ void ReduceNest::pass_edge(int rows, int chains, bool inside, Writer& out) {
   out.close();
 }
 
+Regs ReduceNest::folded(Expression& e, Regs r, int from, int lanes) {
+  for (; from > lanes; from /= 2) {
+    Regs low, high;
+    for (const Reg& x : r) {
+      low.push_back(half(e, x, from, 0));
+      high.push_back(half(e, x, from, 1));
+    }
+    e.set_lanes(static_cast<int>(axes_.size()), from / 2);
+    r = combine(e, low, high);
+  }
+  return r;
+}
+
 void ReduceNest::finish_row(int first, int chains, bool folds_pad, Writer& out) {
   Expression e = make(true);
   Regs r = read(prefix(first), lanes_);
   for (int u = 1; u < chains; ++u) r = combine(e, r, read(prefix(first + u), lanes_));
-  for (int lanes = lanes_; lanes > 1; lanes /= 2) {
-    Regs low, high;
-    for (size_t n = 0; n < r.size(); ++n) {
-      low.push_back(half(e, r[n], lanes, 0));
-      high.push_back(half(e, r[n], lanes, 1));
-    }
-    e.set_lanes(static_cast<int>(axes_.size()), lanes / 2);
-    r = combine(e, low, high);
-  }
+  r = folded(e, std::move(r), lanes_, 1);
   e.set_lanes(-1, 1);
   for (const Writer& text : e.take_from(0)) out.append(text);
   std::string rest = fmt::format("{} - {}", span().extent, span_end(folds_pad));
