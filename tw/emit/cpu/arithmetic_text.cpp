@@ -44,6 +44,7 @@ PreludeFunction spread_lanes(int from) {
 
 }  // namespace
 
+// budget: table, one entry a function
 std::vector<PreludeFunction> arithmetic_functions() {
   return {
       {"bits", "", "TW_INLINE $I tw_bits($V x) { return __builtin_bit_cast($I, x); }",
