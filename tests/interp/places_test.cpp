@@ -52,6 +52,27 @@ TEST(Places, AtomicsUpdateOneAfterTheOther) {
   }
 }
 
+TEST(Places, ScratchIsZeroWhenAnInstanceBegins) {
+  const std::string own = R"(program own
+inout Y: f32[3]
+scratch S: f32[2]
+grid (3)
+
+%0 = load S[0]{} : f32[]
+%1 = full 0.1 : f32[]
+%2 = atomic add relaxed device %1 to S[0]{} : f32[]
+%3 = atomic add relaxed device %1 to S[0]{} : f32[]
+%4 = add %0, %3 : f32[]
+store %4 to Y[pid0]{}
+)";
+  for (const InterpretMode mode : {InterpretMode::exact, InterpretMode::bounded}) {
+    Interpretation report;
+    const Tensor y = run_text(own, {}, {{f32, {3}}}, {mode, {}}, &report)[0];
+    EXPECT_THAT(values(y), testing::Each(static_cast<double>(0.1f)));
+    EXPECT_EQ(report.undecided(), 0);  // no other instance updates it
+  }
+}
+
 TEST(Places, FloatSumsAreBoundedWhateverTheirOrder) {
   Interpretation report;
   const std::string body = "%2 = full 0.1 : f32[4]\natomic add relaxed device %2 to Y{%0}\n";

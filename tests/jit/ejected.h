@@ -19,13 +19,13 @@ namespace tw::test {
 /// A caller of the ejected function of a program: `call`, whose arguments are arrays.
 inline std::string caller_text(const Program& p, const std::string& function,
                                const std::string& header) {
-  std::vector<std::string> arguments;
+  std::vector<std::string> values;
   size_t given = 0;
-  for (size_t k = 0; k < p.params.size(); ++k) {
-    arguments.push_back(fmt::format("Any{{data[{}]}}", k));
+  for (size_t k = 0; k < arguments(p).size(); ++k) {
+    values.push_back(fmt::format("Any{{data[{}]}}", k));
     if (p.params[k].dims.empty()) continue;
     for (const char* array : {"dims", "strides"}) {
-      arguments.push_back(
+      values.push_back(
           fmt::format("*(const int64_t (*)[{}]){}[{}]", p.params[k].dims.size(), array, k));
     }
   }
@@ -36,7 +36,7 @@ inline std::string caller_text(const Program& p, const std::string& function,
         determined |= !e.is_constant() && e.symbol().id == static_cast<int>(d);
       }
     }
-    if (!determined) arguments.push_back(fmt::format("given[{}]", given++));
+    if (!determined) values.push_back(fmt::format("given[{}]", given++));
   }
   return fmt::format(R"(#include "{}"
 struct Any {{
@@ -50,7 +50,7 @@ extern "C" int call(void* const* data, const int64_t* const* dims, const int64_t
   return {}({}, 2, par, pool);
 }}
 )",
-                     header, function, fmt::join(arguments, ", "));
+                     header, function, fmt::join(values, ", "));
 }
 
 /// The function of an ejected source, called through a library of nothing but that source and its

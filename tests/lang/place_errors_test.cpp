@@ -53,6 +53,18 @@ static const std::vector<Case> kPlaces = {
      }},
     {"atomic or of floats", __LINE__,
      [](Trace& k) { atomic(k.inout("Y", f32, {k.dim("N")}), {k.iota({8}, 0)}, 1, AtomicOp::or_); }},
+    {"scratch without elements", __LINE__,
+     [](Trace& k) { k.scratch("s", f32, {4, 0}); }},
+    {"more scratch than there may be", __LINE__,
+     [](Trace& k) {
+       k.scratch("s", f32, {1 << 23});
+       k.scratch("t", i64, {4, (1 << 20) + 1});
+     }},
+    {"scratch named like a tensor", __LINE__,
+     [](Trace& k) {
+       k.input("X", f32, {4});
+       k.scratch("X", f32, {4});
+     }},
     {"gather in a combiner", __LINE__,
      [](Trace& k) {
        TensorRef X = k.input("X", f32, {k.dim("N")});

@@ -162,7 +162,8 @@ TEST(Limit, IsTheSlowerResource) {
   EXPECT_EQ(cache.time_us(), (2.0 * 64 * 128 * 64 + 64 * 128) / 1000);
 }
 
-// What a gather reads may lie anywhere: at most every element once, at most the tensor.
+// What a gather reads may lie anywhere: at most every element once, at most the tensor. Scratch
+// moves nothing.
 TEST(LeastWork, OfGathersAndScatters) {
   const char* const text = R"(program lookup
 dim V
@@ -171,6 +172,7 @@ in X: f32[V, 100]
 in ids: i32[N]
 out Y: f32[N, 100]
 inout Z: i32[V]
+scratch S: i32[64]
 grid (cdiv(N, 8))
 
 %0 = load ids{pid0*8} : i32[8]
@@ -180,6 +182,7 @@ grid (cdiv(N, 8))
 scatter %3 to Y{%1, %2}
 %4 = full 1 : i32[8]
 atomic add relaxed device %4 to Z{%0}
+scatter %4 to S{%0}
 )";
   for (const int64_t v : {20, 100000}) {
     const Work w = work(text, {v, 60});

@@ -84,7 +84,7 @@ class Maker {
     choose_data(spec, kind);
     w_.p.params.push_back(p);
     w_.cuts.push_back(cuts);
-    tensors_.push_back(spec);
+    if (kind != ParamKind::scratch) tensors_.push_back(spec);
   }
 
   void choose_data(TensorSpec& s, ParamKind kind) {
@@ -125,6 +125,11 @@ class Maker {
       const ParamKind kind = r.percent(30) ? ParamKind::inout : ParamKind::out;
       add_param("out" + std::to_string(i), kind, w_.some_dtype(), some_output_axes());
     }
+    if (!r.percent(20)) return;
+    std::vector<Axis> fixed;
+    for (int64_t i = r.between(1, 2); i > 0; --i)
+      fixed.push_back({-1, r.between(1, 40), r.between(1, 9), -1});
+    add_param("own", ParamKind::scratch, w_.some_dtype(), fixed);
   }
 
   void start_pool() {
@@ -152,7 +157,7 @@ class Maker {
     }
     if (r.percent(30)) w_.store_fragment();
     for (int64_t i = r.between(0, 3); i > 0; --i) w_.fragment(1);
-    for (size_t i = 0; i < w_.p.params.size(); ++i)
+    for (size_t i = 0; i < arguments(w_.p).size(); ++i)
       if (w_.p.params[i].kind != ParamKind::in) w_.store_own(static_cast<int>(i));
     if (r.percent(50)) w_.store_fragment();
   }

@@ -409,6 +409,7 @@ View Writer::own_view(int param, Extents& shape) {
 
 std::vector<Expr> Writer::other_pids(int param) const {
   std::vector<Expr> others;
+  if (p.params[static_cast<size_t>(param)].kind == ParamKind::scratch) return others;
   for (size_t g = 0; g < p.grid.size(); ++g) {
     const auto& axes = cuts[static_cast<size_t>(param)];
     const bool has = std::any_of(axes.begin(), axes.end(),
@@ -431,8 +432,8 @@ void Writer::store_own(int param) {
   const View v = own_view(param, shape);
   const Known source = any();
   Known value = coerced(source, {a.dtype, shape});
-  // An inout tensor is read before, an out tensor only where it was stored.
-  if (a.kind == ParamKind::inout && computes(a.dtype) && r.percent(60)) {
+  // Inout tensors and scratch are read before, an out tensor only where it was stored.
+  if (a.kind != ParamKind::out && computes(a.dtype) && r.percent(60)) {
     const Known before = load(param, v, shape, 0);
     value = binary(r.percent(50) ? Opcode::add : Opcode::max, before, value);
   }

@@ -195,7 +195,7 @@ void Machine::atomic(const Op& op) {
   ParamMemory& memory = memory_[static_cast<size_t>(a.view.param)];
   const DType t = p_.params[static_cast<size_t>(a.view.param)].dtype;
   // What an element was before depends on the order of instances.
-  const bool ordered = !bounded_ || tw::count(launch_.grid) == 1;
+  const bool ordered = !bounded_ || tw::count(launch_.grid) == 1 || is_scratch(a.view.param);
   Elements before;
   places(op, [&](const PlaceAt& place) {
     if (place.undecided && place.taken) memory.forget();
@@ -310,7 +310,10 @@ void Machine::branch(const Op& op) {
 
 void Machine::par(const Op& op) {
   const auto axis = static_cast<size_t>(op.as<AxisAttr>().axis);
-  for (pids_[axis] = 0; pids_[axis] < launch_.grid[axis]; ++pids_[axis]) run_region(op.regions[0]);
+  for (pids_[axis] = 0; pids_[axis] < launch_.grid[axis]; ++pids_[axis]) {
+    begin_instance();
+    run_region(op.regions[0]);
+  }
 }
 
 int64_t Interpretation::count() const {
@@ -334,7 +337,7 @@ Interpretation interpret(const Program& p, const std::vector<TensorView>& inputs
   Machine machine(p, launch, options);
   machine.run();
   Interpretation r;
-  for (size_t i = 0; i < p.params.size(); ++i)
+  for (size_t i = 0; i < launch.tensors.size(); ++i)
     if (p.params[i].kind != ParamKind::in) r.outputs.push_back(machine.elements(i));
   return r;
 }

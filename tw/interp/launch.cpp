@@ -15,9 +15,10 @@ using DimValues = std::vector<std::optional<int64_t>>;
 std::vector<TensorView> in_declaration_order(const Program& p,
                                              const std::vector<TensorView>& inputs,
                                              const std::vector<TensorView>& outputs) {
-  const auto want_in = static_cast<size_t>(std::count_if(
-      p.params.begin(), p.params.end(), [](const Param& a) { return a.kind == ParamKind::in; }));
-  const size_t want_out = p.params.size() - want_in;
+  const std::span<const Param> params = arguments(p);
+  const auto want_in = static_cast<size_t>(
+      std::ranges::count_if(params, [](const Param& a) { return a.kind == ParamKind::in; }));
+  const size_t want_out = params.size() - want_in;
   if (inputs.size() != want_in)
     throw UserError(fmt::format("'{}' takes {} inputs, got {}", p.name, want_in, inputs.size()));
   if (outputs.size() != want_out)
@@ -25,7 +26,7 @@ std::vector<TensorView> in_declaration_order(const Program& p,
                     "inout tensors count as outputs");
   std::vector<TensorView> all;
   size_t in = 0, out = 0;
-  for (const Param& a : p.params)
+  for (const Param& a : params)
     all.push_back(a.kind == ParamKind::in ? inputs[in++] : outputs[out++]);
   return all;
 }
@@ -67,7 +68,7 @@ void bind_named(const Program& p, DimValues& values,
 }
 
 void bind_extents(const Program& p, DimValues& values, const std::vector<TensorView>& tensors) {
-  for (size_t i = 0; i < p.params.size(); ++i)
+  for (size_t i = 0; i < arguments(p).size(); ++i)
     for (size_t k = 0; k < p.params[i].dims.size(); ++k) {
       const Expr& e = p.params[i].dims[k];
       if (e.kind() == Expr::Kind::symbol)
@@ -98,7 +99,7 @@ int64_t value_of(const Launch& l, const Expr& e) {
 }
 
 void check_extents(const Program& p, const Launch& l) {
-  for (size_t i = 0; i < p.params.size(); ++i)
+  for (size_t i = 0; i < arguments(p).size(); ++i)
     for (size_t k = 0; k < p.params[i].dims.size(); ++k) {
       const int64_t want = value_of(l, p.params[i].dims[k]), got = l.tensors[i].dims[k];
       if (got != want)
@@ -151,7 +152,7 @@ Launch check_launch(const Program& p, const std::vector<TensorView>& inputs,
                     const std::vector<std::pair<std::string, int64_t>>& dims) {
   Launch l;
   l.tensors = in_declaration_order(p, inputs, outputs);
-  for (size_t i = 0; i < p.params.size(); ++i) check_type(p.params[i], l.tensors[i]);
+  for (size_t i = 0; i < arguments(p).size(); ++i) check_type(p.params[i], l.tensors[i]);
   DimValues values(p.dims.size());
   bind_named(p, values, dims);
   bind_extents(p, values, l.tensors);

@@ -9,7 +9,7 @@
 
 namespace tw {
 
-/// What a run of a program fixes: a tensor for each parameter (in declaration order of all), the
+/// What a run of a program fixes: a tensor for each argument (in declaration order), the
 /// value of each dim, the extents of the grid (at least 0).
 struct Launch {
   std::vector<TensorView> tensors;

@@ -64,6 +64,12 @@ void ParamMemory::forget() {
   for (Scalar& element : elements_) element = Scalar::unknown();
 }
 
+void ParamMemory::clear() {
+  sums_.clear();
+  const Scalar zero = from_number(view_.dtype, Number{!is_float(view_.dtype), 0, 0});
+  for_each_index(view_.dims, [&](const Extents& at) { put(at, zero); });
+}
+
 Scalar updated(AtomicOp op, DType t, const Scalar& old, const Scalar& value) {
   switch (op) {
     case AtomicOp::add:

@@ -21,6 +21,7 @@ class ParamMemory {
   /// An atomic update in bounded mode: float sums hold whatever the order of their terms.
   void update(AtomicOp op, const Extents& at, const Scalar& value);
   void forget();  ///< any element may have been written
+  void clear();   ///< every element is 0
   const std::vector<Scalar>& elements() const { return elements_; }  ///< of a written parameter
 
  private:

@@ -9,6 +9,8 @@ namespace tw {
 /// The most elements and axes that a tile may have.
 inline constexpr int64_t kMaxTileElements = int64_t{1} << 28;
 inline constexpr size_t kMaxRank = 8;
+/// The most bytes of scratch that the tensors of a program may have together.
+inline constexpr int64_t kMaxScratchBytes = int64_t{1} << 26;
 
 /// Throws UserError at `at` when t is no tile: extents >= 1, within the two limits above.
 void check_type(const Type& t, SourceLoc at);
@@ -32,6 +34,10 @@ Type infer_scan(const Type& a, int axis, Combiner combiner, SourceLoc at);
 Type infer_fold(const Op& op, const Type& a);
 Type infer_reduce(const Type& a, int axis, Combiner combiner, SourceLoc at);
 Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at);
+
+/// Throws UserError at `at` when scratch of these extents cannot be: each at least 1, at most
+/// kMaxScratchBytes with the `before` bytes of others. Gives its bytes.
+int64_t check_scratch(const Type& t, int64_t before, SourceLoc at);
 
 /// The extents to which coordinates (i32 or i64 tiles), a mask (b1) and what is written stretch.
 /// A value or a mask may be absent.

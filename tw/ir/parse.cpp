@@ -87,10 +87,12 @@ class Parser : private Names {
       param(c, ParamKind::out);
     else if (c.take_word("inout"))
       param(c, ParamKind::inout);
+    else if (c.take_word("scratch"))
+      param(c, ParamKind::scratch);
     else if (c.take_word("grid"))
       grid(c);
     else
-      c.wanted("dim, in, out, inout or grid");
+      c.wanted("dim, in, out, inout, scratch or grid");
     end_line(c);
   }
 

@@ -6,6 +6,22 @@
 
 namespace tw {
 
+int64_t check_scratch(const Type& t, int64_t before, SourceLoc at) {
+  int64_t size = bytes(t.dtype);
+  for (const int64_t e : t.shape) {
+    if (e < 1)
+      throw UserError(at, fmt::format("scratch {} has an extent of {}", to_string(t), e),
+                      "extents of scratch are constants >= 1");
+    size = e > kMaxScratchBytes / size ? kMaxScratchBytes + 1 : size * e;
+    if (size + before > kMaxScratchBytes)
+      throw UserError(at,
+                      fmt::format("scratch {} makes more than {} bytes of scratch", to_string(t),
+                                  kMaxScratchBytes),
+                      "let more instances do less each");
+  }
+  return size;
+}
+
 Extents infer_place(Opcode code, const std::vector<Type>& at, const std::optional<Type>& value,
                     const std::optional<Type>& mask, SourceLoc line) {
   const char* what = info(code).name;

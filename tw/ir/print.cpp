@@ -66,6 +66,8 @@ class Printer {
         return "out";
       case ParamKind::inout:
         return "inout";
+      case ParamKind::scratch:
+        return "scratch";
     }
     return "?";
   }

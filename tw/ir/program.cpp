@@ -119,6 +119,8 @@ const View* view_of(const Op& op) {
   return nullptr;
 }
 
+View* view_of(Op& op) { return const_cast<View*>(view_of(static_cast<const Op&>(op))); }
+
 PlaceOperands place_operands(const Op& op) {
   const auto* atomic = std::get_if<AtomicAttr>(&op.attr);
   const bool masked = atomic ? atomic->masked : op.as<PlaceAttr>().masked;
@@ -147,6 +149,12 @@ void map_exprs(Op& op, const std::function<Expr(const Expr&)>& f) {
 size_t given_dims(const Program& p) {
   return static_cast<size_t>(
       std::ranges::count_if(p.dims, [](const Dim& d) { return !d.chosen(); }));
+}
+
+std::span<const Param> arguments(const Program& p) {
+  const auto n = std::ranges::count_if(
+      p.params, [](const Param& a) { return a.kind != ParamKind::scratch; });
+  return {p.params.data(), static_cast<size_t>(n)};
 }
 
 std::string symbol_name(const Program& p, Symbol s) {

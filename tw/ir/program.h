@@ -221,7 +221,9 @@ struct Dim {
   bool chosen() const { return at_most > 0; }
 };
 
-enum class ParamKind : uint8_t { in, out, inout };
+/// scratch: memory of one instance, zero when it begins, that no call gives. Its extents are
+/// constants >= 1; such parameters come after the others.
+enum class ParamKind : uint8_t { in, out, inout, scratch };
 struct Param {
   std::string name;
   ParamKind kind = ParamKind::in;
@@ -231,8 +233,8 @@ struct Param {
 };
 
 /// One traced kernel. Every value is defined once; a use is dominated by its definition. A load or
-/// gather of an `in` parameter is pure; those of `out` and `inout` parameters keep their order with
-/// what writes.
+/// gather of an `in` parameter is pure; those of other parameters keep their order with what
+/// writes.
 /// Instances (points of the grid) are unordered.
 struct Program {
   std::string name;
@@ -252,6 +254,7 @@ Effect effect(const Program& p, const Op& op);
 
 /// What memory the op reads or writes; null for other ops.
 const View* view_of(const Op& op);
+View* view_of(Op& op);
 
 /// The operands of a gather, scatter or atomic by their role.
 struct PlaceOperands {
@@ -291,6 +294,8 @@ void map_exprs(Op& op, const std::function<Expr(const Expr&)>& f);
 
 /// How many dims a call gives.
 size_t given_dims(const Program& p);
+/// The parameters that a call gives: all but scratch.
+std::span<const Param> arguments(const Program& p);
 
 /// The name of a symbol in text: the dim's name, "pid0", "i3".
 std::string symbol_name(const Program& p, Symbol s);

@@ -55,8 +55,26 @@ void chosen_dims(const Program& p) {
     fail(SourceLoc{}, "dims that are chosen stand before dims that a call gives");
 }
 
+void scratch_parameters(const Program& p) {
+  if (!std::ranges::is_partitioned(
+          p.params, [](const Param& a) { return a.kind != ParamKind::scratch; }))
+    fail(SourceLoc{}, "scratch stands before parameters that a call gives");
+  int64_t bytes = 0;
+  for (const Param& a : p.params) {
+    if (a.kind != ParamKind::scratch) continue;
+    Type t{a.dtype, {}};
+    for (const Expr& e : a.dims) {
+      if (!e.is_constant()) fail(a.at, fmt::format("an extent of scratch '{}' is a dim", a.name));
+      t.shape.push_back(e.constant());
+    }
+    bytes += check_scratch(t, bytes, a.at);
+  }
+}
+
 void parameters(const Program& p) {
   for (const Param& a : p.params) {
+    if (static_cast<int>(a.dtype) >= kDTypeCount)
+      fail(a.at, fmt::format("parameter '{}' has an unknown dtype", a.name));
     if (a.dims.size() > kMaxRank)
       fail(a.at, fmt::format("parameter '{}' has {} axes, more than {}", a.name, a.dims.size(),
                              kMaxRank));
@@ -68,6 +86,7 @@ void parameters(const Program& p) {
         fail(a.at, fmt::format("an extent of parameter '{}' is chosen", a.name));
     }
   }
+  scratch_parameters(p);
 }
 
 void grid(const Program& p) {

@@ -6,6 +6,7 @@
 #include "tw/kernels/elementwise/elementwise.h"
 #include "tw/kernels/entry.h"
 #include "tw/kernels/gemm/gemm.h"
+#include "tw/kernels/histogram/histogram.h"
 #include "tw/kernels/index/index.h"
 #include "tw/kernels/loss/loss.h"
 #include "tw/kernels/quant/quant.h"
@@ -22,8 +23,8 @@ const std::vector<KernelEntry>& kernel_list() {
     std::vector<KernelEntry> list;
     for (auto family :
          {attention_entries, attention_backward_entries, conv_entries, elementwise_entries,
-          gemm_entries, index_entries, loss_entries, pool_entries, quant_entries, random_entries,
-          rope_entries, row_entries, scan_entries, select_entries})
+          gemm_entries, histogram_entries, index_entries, loss_entries, pool_entries, quant_entries,
+          random_entries, rope_entries, row_entries, scan_entries, select_entries})
       for (KernelEntry& k : family()) list.push_back(std::move(k));
     std::ranges::sort(list, {}, [](const KernelEntry& k) { return std::string(k.name); });
     return list;

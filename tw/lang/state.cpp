@@ -290,10 +290,7 @@ void TraceState::check_finished(SourceLoc at) const {
     fail(at, "finish() inside a loop or a branch", "call it after the loop's closing brace");
 }
 
-Program TraceState::finish(SourceLoc at) {
-  check_open(at);
-  check_finished(at);
-  if (program.grid.empty()) program.grid = {Expr(1)};
+void TraceState::check_stored() const {
   std::vector<bool> stored(program.params.size(), false);
   walk(frames_[0].region, [&](const Op& op) {
     if (info(op.code).effect == Effect::write)
@@ -303,9 +300,34 @@ Program TraceState::finish(SourceLoc at) {
     if (program.params[k].kind == ParamKind::out && !stored[k])
       fail(program.params[k].at,
            fmt::format("output '{}' is never stored to", program.params[k].name));
+}
+
+/// Programs have it after the parameters that a call gives; a kernel declares it where it likes.
+void TraceState::move_scratch_last() {
+  std::vector<Param> sorted;
+  std::vector<int> place(program.params.size());
+  for (const bool scratch : {false, true}) {
+    for (size_t k = 0; k < place.size(); ++k) {
+      if ((program.params[k].kind == ParamKind::scratch) != scratch) continue;
+      place[k] = static_cast<int>(sorted.size());
+      sorted.push_back(program.params[k]);
+    }
+  }
+  program.params = std::move(sorted);
+  walk(program, [&](Op& op) {
+    if (View* view = view_of(op)) view->param = place[static_cast<size_t>(view->param)];
+  });
+}
+
+Program TraceState::finish(SourceLoc at) {
+  check_open(at);
+  check_finished(at);
+  if (program.grid.empty()) program.grid = {Expr(1)};
+  check_stored();
   finished_ = true;
   program.body = std::move(frames_[0].region);
   resolve(program.body);
+  move_scratch_last();
   verify(program, "trace");
   Program done = std::move(program);
   program.name = done.name;

@@ -18,7 +18,7 @@ struct TileView {
   Type type;
 };
 
-/// A parameter in memory. [] fixes its leading axis.
+/// A parameter in memory, or scratch. [] fixes its leading axis.
 class TensorRef {
  public:
   TensorRef operator[](const Index& i) const;
@@ -67,6 +67,11 @@ class Trace {
                    SourceLoc at = SourceLoc::here());
   TensorRef inout(const std::string& name, DType t, const std::vector<Index>& dims,
                   SourceLoc at = SourceLoc::here());
+
+  /// Memory that this instance alone sees, all zeros when it begins: for load, store, gather,
+  /// scatter and atomics like a tensor. No argument of the launch.
+  TensorRef scratch(const std::string& name, DType t, const Extents& extents,
+                    SourceLoc at = SourceLoc::here());
 
   /// How many instances run: a point of the grid each, unordered. Returns this instance's
   /// coordinates. At most one grid; none means one instance.

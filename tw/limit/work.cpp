@@ -368,6 +368,8 @@ class Counter {
     Work w;
     w.flops = flops_;
     for (const auto& [param, touched] : touched_) {
+      // Memory of an instance moves nothing.
+      if (p_.params[param].kind == ParamKind::scratch) continue;
       double whole = static_cast<double>(bytes(p_.params[param].dtype));
       for (const Expr& d : p_.params[param].dims) whole *= static_cast<double>(value(d, {}));
       // What a program wrote itself need not come from memory.

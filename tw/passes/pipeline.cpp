@@ -71,7 +71,7 @@ struct Dump {
 
 Specialisation contiguous_facts(const Program& p) {
   Specialisation s;
-  for (const Param& a : p.params) {
+  for (const Param& a : arguments(p)) {
     const int rank = static_cast<int>(a.dims.size());
     s.params.push_back({.dtype = a.dtype, .rank = rank, .unit_axis = rank - 1});
   }

@@ -54,13 +54,22 @@ void find_prefetch(const Context& c, const Region& r, Context::Prefetch& found) 
   }
 }
 
+/// Scratch is contiguous.
+Specialisation with_scratch(const Program& p, Specialisation s) {
+  for (const Param& a : std::span(p.params).subspan(s.params.size())) {
+    const int rank = static_cast<int>(a.dims.size());
+    s.params.push_back({.dtype = a.dtype, .rank = rank, .unit_axis = rank - 1});
+  }
+  return s;
+}
+
 const char* const kReserved[] = {"args", "ctx",  "lo",  "hi",  "scratch", "min",  "max",
                                  "mod",  "cdiv", "int", "for", "if",      "data", "dims"};
 
 }  // namespace
 
 Context::Context(const Program& p, const Specialisation& s, const CpuMachine& m, const Mapping& map)
-    : program(p), specialisation(s), machine(m), mapping(map), facts(bounded_facts(p)), prelude(m) {
+    : program(p), specialisation(with_scratch(p, s)), machine(m), mapping(map), facts(bounded_facts(p)), prelude(m) {
   def.resize(p.values.size());
   record(p.body, def);
   find_prefetch(*this, p.body, prefetch);
@@ -72,6 +81,11 @@ Context::Context(const Program& p, const Specialisation& s, const CpuMachine& m,
       names[fmt::format("{}_s{}", a.name, axis)] = 1;
   }
   for (size_t axis = 0; axis < p.grid.size(); ++axis) names[fmt::format("pid{}", axis)] = 1;
+  for (size_t k = arguments(p).size(); k < p.params.size(); ++k) {
+    scratch_at[static_cast<int>(k)] = scratch;
+    scratch += round_up(scratch_bytes(static_cast<int>(k)) + machine.vector_bytes, kAlign);
+  }
+  scratch_most = scratch;
   for (int i = 0; i < p.loops; ++i) loop_names[i] = fresh(fmt::format("i{}", i));
 }
 
@@ -131,6 +145,12 @@ const Storage& Context::reserve(ValueId v, Writer& out) {
   scratch += size;
   scratch_most = std::max(scratch_most, scratch);
   return s;
+}
+
+int64_t Context::scratch_bytes(int param) const {
+  int64_t size = bytes(program.params[param].dtype);
+  for (const Expr& e : program.params[param].dims) size *= e.constant();
+  return size;
 }
 
 bool Context::streams(int param) const {

@@ -29,7 +29,7 @@ struct Storage {
 /// What the parts of one emission share.
 struct Context {
   const Program& program;
-  const Specialisation& specialisation;
+  const Specialisation specialisation;  ///< of arguments, then of scratch
   const CpuMachine& machine;
   const Mapping& mapping;
   bool debug_lines = true;
@@ -40,6 +40,7 @@ struct Context {
   std::map<int, std::string> loop_names;
   std::map<std::string, int> names;  ///< how often each name was given
   int64_t scratch = 0, scratch_most = 0;
+  std::map<int, int64_t> scratch_at;  ///< of scratch parameters: where they lie in the instance's
 
   Context(const Program& p, const Specialisation& s, const CpuMachine& m, const Mapping& map);
   /// A C++ name that is not used yet: `wish` or `wish_2`.
@@ -52,6 +53,8 @@ struct Context {
   Symbol new_symbol(const std::string& text, const SymbolFact& fact);
   std::string symbol_text(Symbol s) const;
   std::string text(const Expr& e) const;
+  /// Of a scratch parameter, without the slack after it.
+  int64_t scratch_bytes(int param) const;
   /// Whether stores to the tensor go around the caches: it is large and never read here.
   bool streams(int param) const;
   /// The nest over the elements of a value that also fetches, for the next instance, what that one

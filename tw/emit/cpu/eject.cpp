@@ -195,7 +195,7 @@ std::string checked(const std::string& name) {
 struct Names {
   Names(const Program& p, const std::string& chosen) {
     function = chosen.empty() ? untaken(p.name) : checked(chosen);
-    for (const Param& a : p.params) tensors.push_back(take(a.name));
+    for (const Param& a : arguments(p)) tensors.push_back(take(a.name));
     for (const std::string& t : tensors) dims.push_back(take(t + "_dims"));
     for (const std::string& t : tensors) strides.push_back(take(t + "_strides"));
     for (size_t d = 0; d < given_dims(p); ++d) values.push_back(value_of(p, static_cast<int>(d)));
@@ -208,7 +208,7 @@ struct Names {
 
   /// The first extent that is the dim, or else a parameter of its own.
   std::string value_of(const Program& p, int dim) {
-    for (size_t k = 0; k < p.params.size(); ++k) {
+    for (size_t k = 0; k < arguments(p).size(); ++k) {
       for (size_t axis = 0; axis < p.params[k].dims.size(); ++axis) {
         const Expr& e = p.params[k].dims[axis];
         if (!e.is_constant() && e.symbol().id == dim) return fmt::format("{}[{}]", dims[k], axis);
@@ -234,7 +234,7 @@ std::string element_type(DType t) {
 std::string signature(const Program& p, const Names& names, bool declaration) {
   const std::string head = fmt::format("int {}(", names.function);
   std::vector<std::string> parts;
-  for (size_t k = 0; k < p.params.size(); ++k) {
+  for (size_t k = 0; k < arguments(p).size(); ++k) {
     const Param& a = p.params[k];
     const size_t rank = a.dims.size();
     parts.push_back(fmt::format("{}{}* {}", a.kind == ParamKind::in ? "const " : "",
@@ -262,7 +262,7 @@ void check_extents(const Program& p, const Names& names, Writer& out) {
       refuse(fmt::format("{} % {} != 0", value, p.dims[d].multiple_of), 1, out);
     }
   }
-  for (size_t k = 0; k < p.params.size(); ++k) {
+  for (size_t k = 0; k < arguments(p).size(); ++k) {
     for (size_t axis = 0; axis < p.params[k].dims.size(); ++axis) {
       const Expr& e = p.params[k].dims[axis];
       const std::string got = fmt::format("{}[{}]", names.dims[k], axis);
@@ -306,7 +306,7 @@ void emit_function(const Program& p, const Specialisation& s, const Isa& isa, co
   check_extents(p, names, out);
   check_strides(s, names, out);
   std::vector<std::string> data, strides;
-  for (size_t k = 0; k < p.params.size(); ++k) {
+  for (size_t k = 0; k < arguments(p).size(); ++k) {
     data.push_back((p.params[k].kind == ParamKind::in ? "(void*)" : "") + names.tensors[k]);
     std::vector<std::string> own;
     for (size_t axis = 0; axis < p.params[k].dims.size(); ++axis) {
@@ -399,7 +399,7 @@ std::string header_text(const Program& p, const Specialisation& s, const cpu::Ta
   out.line("#pragma once\n\n#include <stdint.h>\n");
   out.line(kPar);
   out.line(fmt::format("/// Computes {} of", p.name));
-  for (size_t k = 0; k < p.params.size(); ++k) describe_tensor(p, s.params[k], k, names, out);
+  for (size_t k = 0; k < arguments(p).size(); ++k) describe_tensor(p, s.params[k], k, names, out);
   for (const std::string& dim : names.given) {
     out.line(fmt::format("///   {:<8} an integer >= 0", dim));
   }

@@ -45,7 +45,7 @@ std::string entry_text(const Program& p, const std::string& entry) {
 
 LaunchSpec launch_spec(const Program& p) {
   LaunchSpec s;
-  for (const Param& a : p.params) {
+  for (const Param& a : arguments(p)) {
     s.args.push_back({.name = a.name,
                       .dtype = a.dtype,
                       .rank = static_cast<int>(a.dims.size()),

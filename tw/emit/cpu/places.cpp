@@ -131,7 +131,9 @@ class Update {
   std::string update(const std::string& pointer, const std::string& x) {
     if (op_.code == Opcode::scatter)
       return fmt::format("{}({}, {})", c_.prelude.use("store", t_, 1), pointer, x);
-    return fmt::format("{}({}, {})", use_atomic(c_.prelude, op_.as<AtomicAttr>(), t_), pointer, x);
+    const auto& how = op_.as<AtomicAttr>();
+    const bool own = c_.scratch_at.contains(how.view.param);
+    return fmt::format("{}({}, {})", use_atomic(c_.prelude, how, t_, own), pointer, x);
   }
 
   void one(const Places& p) {
@@ -221,6 +223,12 @@ const char* const kLoopText = R"(TW_INLINE $T $name($T* p, $T v) {
   }
 })";
 
+const char* const kOwnText = R"(TW_INLINE $T $name($T* p, $T v) {
+  const $T old = *p;
+  *p = $next;
+  return old;
+})";
+
 /// The builtin that does the update of an integer; none for what takes a loop.
 const char* builtin_of(AtomicOp op) {
   switch (op) {
@@ -240,9 +248,20 @@ const char* builtin_of(AtomicOp op) {
   return nullptr;
 }
 
+const char* sign_of(AtomicOp op) {
+  return op == AtomicOp::add ? "+" : op == AtomicOp::and_ ? "&" : op == AtomicOp::or_ ? "|" : "^";
+}
+
+/// What the update makes of the variables `old` and `v`.
 std::string next_of(Prelude& prelude, AtomicOp op, DType t) {
-  if (op == AtomicOp::add) return "old + v";
+  if (op == AtomicOp::exch) return "v";
   const bool least = op == AtomicOp::min;
+  if (!least && op != AtomicOp::max) {
+    if (is_float(t)) return "old + v";
+    const std::string type = prelude.type(t);
+    const std::string wraps = prelude.type(unsigned_of_bytes(bytes(t)));
+    return fmt::format("({0})(({1})old {2} ({1})v)", type, wraps, sign_of(op));
+  }
   const char* f = is_float(t) ? (least ? "min" : "max") : (least ? "lesser" : "greater");
   return fmt::format("{}(old, v)", prelude.use(f, t, 1));
 }
@@ -250,7 +269,14 @@ std::string next_of(Prelude& prelude, AtomicOp op, DType t) {
 }  // namespace
 
 // The scope is not looked at: all threads of a process share one memory.
-std::string use_atomic(Prelude& prelude, const AtomicAttr& how, DType t) {
+std::string use_atomic(Prelude& prelude, const AtomicAttr& how, DType t, bool own) {
+  if (own) {
+    const std::string f = fmt::format("tw_update_{}_{}", name(how.op), name(t));
+    prelude.add(f, fill(kOwnText, {{"T", prelude.type(t)},
+                                   {"name", f},
+                                   {"next", next_of(prelude, how.op, t)}}));
+    return f;
+  }
   const std::string f = fmt::format("tw_atomic_{}_{}_{}", name(how.op), name(t), name(how.order));
   Fill values{{"T", prelude.type(t)}, {"name", f}, {"order", order_text(how.order)}};
   const char* builtin = is_float(t) ? nullptr : builtin_of(how.op);

@@ -24,7 +24,8 @@ Reg load_places(Expression& e, const Places& p, const Number& pad);
 void write_place(Expression& e, const Reg& value, const Op& op, const Storage* old,
                  const Coords& at, const std::string& active);
 
-/// The name of the function that does an atomic's update of one element and gives the old one.
-std::string use_atomic(Prelude& prelude, const AtomicAttr& how, DType t);
+/// The name of the function that does an atomic's update of one element and gives the old one;
+/// `own`: of memory that only this thread sees.
+std::string use_atomic(Prelude& prelude, const AtomicAttr& how, DType t, bool own);
 
 }  // namespace tw::cpu

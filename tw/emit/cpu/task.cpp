@@ -31,10 +31,32 @@ const Region& inside_par(const Program& p, std::vector<int>& axes) {
   return *r;
 }
 
+/// Memory of the instance at hand; all instances of the range have it one after the other.
+void declare_scratch(Context& c, Writer& out) {
+  for (const auto& [param, at] : c.scratch_at) {
+    const Param& a = c.program.params[param];
+    const std::string type = stored(c.prelude, a.dtype);
+    out.line(fmt::format("{0}* const __restrict {1} = ({0}*)((char*)scratch + {2});", type, a.name,
+                         at));
+    int64_t stride = 1;
+    for (size_t axis = a.dims.size(); axis-- > 0; stride *= a.dims[axis].constant()) {
+      if (axis + 1 < a.dims.size())
+        out.line(fmt::format("const i64 {}_s{} = {};", a.name, axis, stride));
+    }
+  }
+}
+
+void clear_scratch(const Context& c, Writer& out) {
+  for (const auto& [param, at] : c.scratch_at) {
+    out.line(fmt::format("__builtin_memset({}, 0, {});", c.program.params[param].name,
+                         c.scratch_bytes(param)));
+  }
+}
+
 /// Tensors, strides and dims as constants of the task.
 void declare_arguments(Context& c, Writer& out) {
   const Program& p = c.program;
-  for (size_t k = 0, stride = 0; k < p.params.size(); ++k) {
+  for (size_t k = 0, stride = 0; k < arguments(p).size(); ++k) {
     const Param& a = p.params[k];
     const std::string type =
         fmt::format("{}{}", a.kind == ParamKind::in ? "const " : "", stored(c.prelude, a.dtype));
@@ -101,9 +123,11 @@ TaskText emit_task(const Program& p, const Specialisation& s, const CpuMachine& 
   out.line("const TwArgs* const args = (const TwArgs*)ctx;");
   out.line("(void)scratch;");
   declare_arguments(c, out);
+  declare_scratch(c, out);
   out.line();
   out.open("for (i64 instance = first; instance < last; ++instance) {");
   declare_coordinates(c, axes, out);
+  clear_scratch(c, out);
   out.append(inner);
   out.close();
   // Stores around the caches are ordered before the task's end.

@@ -27,8 +27,13 @@ class Machine {
         values_(p.values.size()),
         pids_(launch.grid.size()),
         counters_(static_cast<size_t>(p.loops)) {
-    for (size_t i = 0; i < p.params.size(); ++i)
+    for (size_t i = 0; i < launch.tensors.size(); ++i)
       memory_.emplace_back(launch.tensors[i], p.params[i].kind != ParamKind::in);
+    for (size_t i = memory_.size(); i < p.params.size(); ++i) {
+      std::vector<int64_t> dims;
+      for (const Expr& e : p.params[i].dims) dims.push_back(e.constant());
+      memory_.emplace_back(scratch_.emplace_back(host_tensor(p.params[i].dtype, dims)), true);
+    }
   }
 
   void run() {
@@ -38,6 +43,7 @@ class Machine {
     if (options_.order_seed) shuffle(order, *options_.order_seed);
     for (int64_t instance : order) {
       for (size_t k = grid.size(); k-- > 0; instance /= grid[k]) pids_[k] = instance % grid[k];
+      begin_instance();
       run_region(p_.body);
     }
   }
@@ -45,6 +51,11 @@ class Machine {
   std::vector<Scalar> elements(size_t param) const { return memory_[param].elements(); }
 
  private:
+  void begin_instance() {
+    for (size_t i = launch_.tensors.size(); i < memory_.size(); ++i) memory_[i].clear();
+  }
+  bool is_scratch(int param) const { return static_cast<size_t>(param) >= launch_.tensors.size(); }
+
   /// Axes that a `par` of the body walks are run once here.
   Extents implicit_grid() const {
     Extents grid = launch_.grid;
@@ -125,6 +136,7 @@ class Machine {
   std::vector<bool> contracts_;
   std::vector<TileData> values_;
   std::vector<int64_t> pids_, counters_;
+  std::vector<Tensor> scratch_;
   std::vector<ParamMemory> memory_;
 };
 

@@ -103,6 +103,8 @@ class TraceState {
   void resolve(Region& r) const;
   ValueId resolve(ValueId v) const;
   void check_finished(SourceLoc at) const;
+  void check_stored() const;
+  void move_scratch_last();
 
   std::map<uint64_t, Slot> slots_;
   std::vector<Frame> frames_;
