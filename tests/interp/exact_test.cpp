@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tests/interp/run_text.h"
+#include "tests/support/expect_error.h"
 
 namespace tw::test {
 
@@ -26,6 +27,78 @@ MATCHER_P(Same, want, "") {
 using Values = std::vector<double>;
 
 }  // namespace
+
+const char* const kCountdown = R"(program countdown
+in x: f32[3]
+inout y: f32[3]
+grid (1)
+
+%0 = load x{0} : f32[3]
+%1 = full CONDITION : b1[]
+%10, %11 = while carry (%2 = %1, %3 = %0) : b1[], f32[3] {
+  %4 = full 1 : f32[1]
+  %5 = sub %3, %4 : f32[3]
+  %6 = full LAST : f32[1]
+  %7 = lt %6, %5 : b1[3]
+  %8 = reduce or %7 axis 0 : b1[1]
+  %9 = reshape %8 : b1[]
+  store %5 to y{0}
+  yield %9, %5
+}
+)";
+
+Values countdown(const char* condition, const char* last, const InterpretOptions& options = {},
+                 Interpretation* report = nullptr) {
+  std::string text = kCountdown;
+  text.replace(text.find("CONDITION"), 9, condition);
+  text.replace(text.find("LAST"), 4, last);
+  return values(run_text(text, {tensor(f32, {3}, {5, 7, 2})}, {{f32, {3}}}, options, report)[0]);
+}
+
+TEST(Exact, AWhileRunsUntilItsConditionIsFalse) {
+  EXPECT_EQ(countdown("1", "0.5"), (Values{-2, 0, -5}));
+  EXPECT_EQ(countdown("0", "0.5"), (Values{0, 0, 0}));
+}
+
+TEST(Exact, AWhileThatDoesNotEndIsAnError) {
+  TW_EXPECT_ERROR(UserError,
+                  "test.tw:8: error: while loops made more than 1000 iterations together",
+                  [] { countdown("1", "-inf", {.most_iterations = 1000}); });
+  EXPECT_EQ(countdown("1", "0.5", {.most_iterations = 7}), (Values{-2, 0, -5}));
+}
+
+// exp2(0.5)^2 - 1 may lie on either side of 1: whether the loop goes on is open.
+TEST(Bounded, AWhileWhoseConditionIsOpenLosesWhatItCarriesAndWrites) {
+  Interpretation report;
+  countdown("1", "0.5", {.mode = InterpretMode::bounded}, &report);
+  EXPECT_EQ(report.undecided(), 0);
+  const std::string text = R"(program open
+inout y: f32[2]
+inout z: f32[2]
+inout w: f32[2]
+grid (1)
+
+%0 = full 0.5 : f32[]
+%1 = exp2 %0 : f32[]
+%2 = mul %1, %1 : f32[]
+%3 = full 2 : f32[]
+%4 = lt %2, %3 : b1[]
+%5 = full 3 : f32[2]
+%9, %10 = while carry (%6 = %4, %7 = %5) : b1[], f32[2] {
+  %8 = full 0 : b1[]
+  store %7 to y{0}
+  yield %8, %7
+}
+store %10 to z{0}
+store %5 to w{0}
+)";
+  run_text(text, {}, {{f32, {2}}, {f32, {2}}, {f32, {2}}}, {.mode = InterpretMode::bounded},
+           &report);
+  const auto open = [&](size_t k) { return report.outputs[k][0].undecided; };
+  EXPECT_TRUE(open(0));
+  EXPECT_TRUE(open(1));
+  EXPECT_FALSE(open(2));
+}
 
 TEST(Exact, AddsInItsOwnDtype) {
   EXPECT_THAT(run_op("add %0, %1", f32, f32, {0x1p24, 1, kInf, -0.0}, {1, 0x1p-24, -kInf, -0.0}),

@@ -99,6 +99,14 @@ TEST(Parse, SaysWhatIsWrongInTheHeader) {
     TW_EXPECT_ERROR(UserError, w.error, [&] { parse(w.body, "h.tw"); }) << w.body;
 }
 
+TEST(Parse, AWhileCarriesItsCondition) {
+  TW_EXPECT_ERROR(UserError, "got '{', wanted 'carry (<condition>, ...)'",
+                  [] { parse(kHead + "while {\n}\n"); });
+  TW_EXPECT_ERROR(UserError, "its first carried value must be a b1[], the condition", [] {
+    parse(kHead + "%0 = full 0 : i32[]\n%2 = while carry (%1 = %0) : i32[] {\n  yield %1\n}\n");
+  });
+}
+
 TEST(Parse, DimsMayBeNamedLikeWordsOfTheText) {
   const std::string text =
       "program p\ndim step\ndim carry\ndim in\ndim axis\ngrid (step)\n\n%0 = full 0 : f32[1]\n"

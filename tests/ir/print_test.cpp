@@ -75,7 +75,7 @@ TEST(Print, TheCorpusHoldsEveryKindOfAttributeAndRegion) {
       if (!op.regions.empty()) with_regions.insert(op.code);
     });
   EXPECT_EQ(attributes.size(), std::variant_size_v<Attr>);
-  EXPECT_EQ(with_regions.size(), 6u);
+  EXPECT_EQ(with_regions.size(), 7u);
 }
 
 }  // namespace tw

@@ -84,6 +84,16 @@ const Break kBreaks[] = {
      [](Program& p) { first(p, Opcode::for_).as<LoopAttr>().step = 0; }},
     {"'for': first values, arguments, yields and results must have equal types",
      [](Program& p) { std::swap(first(p, Opcode::for_).out[0], first(p, Opcode::for_).out[1]); }},
+    {"'while': first values, arguments, yields and results must have equal types",
+     [](Program& p) { first(p, Opcode::while_).regions[0].yields.pop_back(); }},
+    {"'while': its first carried value must be a b1[], the condition",
+     [](Program& p) {
+       Op& op = first(p, Opcode::while_);
+       op.in.erase(op.in.begin());
+       op.out.erase(op.out.begin());
+       op.regions[0].args.erase(op.regions[0].args.begin());
+       op.regions[0].yields.erase(op.regions[0].yields.begin());
+     }},
     {"'if': both sides must yield the types of the results",
      [](Program& p) { first(p, Opcode::if_).regions[0].yields.pop_back(); }},
     {"'par': axis 5 of a grid of 3 axes",

@@ -110,6 +110,40 @@ TEST(Canonicalize, KeepsACarriedValueThatOnlyTheNextIterationNeeds) {
   EXPECT_EQ(canonical(std::string(text).replace(text.find("%1 = for"), 2, "%9")), fixed);
 }
 
+// Carried values that nobody needs go, the condition stays; a loop without results or stores goes.
+TEST(Canonicalize, KeepsTheConditionOfAWhile) {
+  const std::string loop = R"(%0 = load A{0} : f32[8]
+%1 = full 1 : b1[]
+%2 = full 2 : f32[8]
+%10, %11, %12 = while carry (%3 = %1, %4 = %0, %5 = %0) : b1[], f32[8], f32[8] {
+  %6 = lt %5, %2 : b1[8]
+  %7 = reduce or %6 axis 0 : b1[1]
+  %8 = reshape %7 : b1[]
+  %9 = add %5, %2 : f32[8]
+  STORE
+  yield %8, %4, %9
+}
+)";
+  const auto with = [&](const std::string& store, const std::string& rest) {
+    std::string s = kHead + loop + rest;
+    return s.replace(s.find("STORE"), 5, store);
+  };
+  EXPECT_EQ(canonical(with("", "store %0 to C{0}\n")),
+            kHead + "%0 = load A{0} : f32[8]\nstore %0 to C{0}\n");
+  EXPECT_EQ(canonical(with("store %2 to C{0}", "")), kHead + R"(%0 = full 1 : b1[]
+%1 = load A{0} : f32[8]
+%2 = full 2 : f32[8]
+%9, %10 = while carry (%3 = %0, %4 = %1) : b1[], f32[8] {
+  store %2 to C{0}
+  %5 = lt %4, %2 : b1[8]
+  %6 = reduce or %5 axis 0 : b1[1]
+  %7 = reshape %6 : b1[]
+  %8 = add %4, %2 : f32[8]
+  yield %7, %8
+}
+)");
+}
+
 TEST(Canonicalize, LongChainsNeedNoStack) {
   Program p = parse(kHead + "%0 = load A{0} : f32[8]\n%1 = neg %0 : f32[8]\nstore %1 to C{0}\n");
   const Op link = p.body.ops[1];

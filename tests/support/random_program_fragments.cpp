@@ -388,7 +388,8 @@ void Writer::fragment(int depth) {
   if (pick < 89) return reduce_fragment();
   if (pick < 92) return custom_reduce_fragment();
   if (depth >= 2) return elementwise();
-  if (pick < 96) return loop_fragment(depth);
+  if (pick < 95) return loop_fragment(depth);
+  if (pick < 97) return while_fragment(depth);
   if_fragment(depth);
 }
 

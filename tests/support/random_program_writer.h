@@ -93,6 +93,7 @@ class Writer {
   void top_k_fragment();
   void custom_reduce_fragment();
   void loop_fragment(int depth);
+  void while_fragment(int depth);
   void if_fragment(int depth);
   void fragment(int depth);
   void gather_fragment();

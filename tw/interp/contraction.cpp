@@ -26,7 +26,7 @@ void moves_of(const Op& op, Moves& m) {
     m.edges.insert(m.edges.end(), {{op.in[1], op.out[0]}, {op.in[2], op.out[0]}});
   for (const Region& r : op.regions) {
     m.add(r.yields, op.out);
-    if (op.code == Opcode::for_) {
+    if (is_loop(op.code)) {
       m.add(op.in, op.out);
       m.add(op.in, r.args);
       m.add(r.yields, r.args);

@@ -1,5 +1,7 @@
 #include "tw/interp/interpreter.h"
 
+#include <fmt/format.h>
+
 #include "tw/base/error.h"
 #include "tw/interp/bounded.h"
 #include "tw/interp/fold.h"
@@ -92,6 +94,8 @@ void Machine::execute(const Op& op) {
       return define(op, dot(options_.mode, in(op, 0), in(op, 1), in(op, 2)));
     case Opcode::for_:
       return for_loop(op);
+    case Opcode::while_:
+      return while_loop(op);
     case Opcode::if_:
       return branch(op);
     case Opcode::par:
@@ -294,6 +298,36 @@ void Machine::for_loop(const Op& op) {
     assign(body.args, body.yields);
   }
   assign(op.out, body.args);
+}
+
+void Machine::while_loop(const Op& op) {
+  const Region& body = op.regions[0];
+  assign(body.args, op.in);
+  while (true) {
+    const Scalar go = values_[body.args[0]].data[0];
+    if (go.undecided) lose(op);
+    if (go.undecided || go.i == 0) break;
+    if (++iterations_ > options_.most_iterations)
+      throw UserError(op.at,
+                      fmt::format("while loops made more than {} iterations together",
+                                  options_.most_iterations),
+                      "a condition that never becomes false? "
+                      "InterpretOptions::most_iterations allows more");
+    run_region(body);
+    assign(body.args, body.yields);
+  }
+  assign(op.out, body.args);
+}
+
+/// How often the loop runs is open: so is all that it carries or may write.
+void Machine::lose(const Op& loop) {
+  const Region& body = loop.regions[0];
+  for (ValueId v : body.args)
+    for (Scalar& element : values_[v].data) element = Scalar::unknown();
+  walk(body, [&](const Op& op) {
+    if (info(op.code).effect == Effect::write)
+      memory_[static_cast<size_t>(view_of(op)->param)].forget();
+  });
 }
 
 void Machine::branch(const Op& op) {

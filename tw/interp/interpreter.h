@@ -20,13 +20,16 @@ namespace tw {
 /// it. First-order propagation by intervals; each op adds its own error (unit roundoff, the stated
 /// ulps of functions, 8 sqrt(K) u sum|terms| for sums and dots). A bound of 0 means: the very bits.
 /// An element that hangs on a comparison, cast or overflow that could go either way inside the
-/// bounds is undecided, and all that depends on it too.
+/// bounds is undecided, and all that depends on it too; of a while loop whose condition is, all
+/// that it carries and writes.
 enum class InterpretMode : uint8_t { exact, bounded };
 
 struct InterpretOptions {
   InterpretMode mode = InterpretMode::exact;
   /// Runs the instances of the grid in an order shuffled by this seed instead of row-major.
-  std::optional<uint64_t> order_seed;
+  std::optional<uint64_t> order_seed = {};
+  /// Of all while loops together; one more is a UserError: a loop may have no end.
+  int64_t most_iterations = 1'000'000;
 };
 
 struct Interpretation {

@@ -74,6 +74,7 @@ Needs needs(Opcode code) {
     case Opcode::top_k:
     case Opcode::dot:
     case Opcode::for_:
+    case Opcode::while_:
     case Opcode::if_:
     case Opcode::par:
     case Opcode::keep:
@@ -170,6 +171,7 @@ bool is_elementwise(Opcode code) {
     case Opcode::top_k:
     case Opcode::dot:
     case Opcode::for_:
+    case Opcode::while_:
     case Opcode::if_:
     case Opcode::par:
     case Opcode::keep:

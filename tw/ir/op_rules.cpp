@@ -88,13 +88,23 @@ void check_place(const Program& p, const Op& op) {
                          to_string(Type{param.dtype, shape})));
 }
 
-void check_loop(const Program& p, const Facts& facts, const Op& op) {
+void check_carried(const Program& p, const Op& op) {
   const Region& body = op.regions[0];
   const std::vector<Type> want = types(p, op.in);
   if (types(p, op.out) != want || types(p, body.args) != want || types(p, body.yields) != want)
     fail(op, "first values, arguments, yields and results must have equal types");
+}
+
+void check_for(const Program& p, const Facts& facts, const Op& op) {
+  check_carried(p, op);
   if (bounds(op.as<LoopAttr>().step, facts).lo < 1)
     fail(op, "the step is not proved to be at least 1");
+}
+
+void check_while(const Program& p, const Op& op) {
+  check_carried(p, op);
+  if (op.in.empty() || !(p.type(op.in[0]) == Type{b1, {}}))
+    fail(op, "its first carried value must be a b1[], the condition");
 }
 
 void check_if(const Program& p, const Op& op) {
@@ -193,6 +203,7 @@ Type expected(const Program& p, const Op& op) {
     case Opcode::scan:
     case Opcode::top_k:
     case Opcode::for_:
+    case Opcode::while_:
     case Opcode::if_:
     case Opcode::par:
     case Opcode::contract:
@@ -261,7 +272,8 @@ Type expected(const Program& p, const Op& op) {
 }  // namespace
 
 void check_op(const Program& p, const Facts& facts, const Op& op) {
-  if (op.code == Opcode::for_) return check_loop(p, facts, op);
+  if (op.code == Opcode::for_) return check_for(p, facts, op);
+  if (op.code == Opcode::while_) return check_while(p, op);
   if (op.code == Opcode::if_) return check_if(p, op);
   if (op.code == Opcode::par) return check_par(p, op);
   if (op.code == Opcode::contract) return check_contract(p, op);

@@ -259,6 +259,7 @@ class Parser : private Names {
                                                   {Opcode::top_k, &Parser::top_k},
                                                   {Opcode::dot, &Parser::dot},
                                                   {Opcode::for_, &Parser::for_loop},
+                                                  {Opcode::while_, &Parser::while_loop},
                                                   {Opcode::if_, &Parser::branch},
                                                   {Opcode::contract, &Parser::contract}};
     if (const auto it = kReads.find(o.code); it != kReads.end())
@@ -407,6 +408,15 @@ class Parser : private Names {
     c.expect("step");
     a.step = expr(c, {"carry", ":", "{"});
     o.attr = a;
+    carried(o, c, head);
+  }
+
+  void while_loop(Op& o, Cursor& c, Head& head) {
+    if (!c.next_is("carry")) c.wanted("'carry (<condition>, ...)'");
+    carried(o, c, head);
+  }
+
+  void carried(Op& o, Cursor& c, Head& head) {
     if (!c.take_word("carry")) return;
     c.expect("(");
     do {

@@ -179,14 +179,18 @@ class Printer {
     const auto& a = o.as<LoopAttr>();
     std::string s =
         fmt::format("for i{} in {}..{} step {}", a.loop, expr(a.lo), expr(a.hi), expr(a.step));
-    if (o.in.empty() || o.regions.empty()) return s;
+    return s + carried(o);
+  }
+
+  std::string carried(const Op& o) const {
+    if (o.in.empty() || o.regions.empty()) return "";
     std::string carry;
     for (size_t k = 0; k < o.in.size(); ++k) {
       const auto& args = o.regions[0].args;
       carry += (carry.empty() ? "" : ", ") + (k < args.size() ? value(args[k]) : "?") + " = " +
                value(o.in[k]);
     }
-    return s + fmt::format(" carry ({})", carry);
+    return fmt::format(" carry ({})", carry);
   }
 
   std::string contract(const Op& o) const {
@@ -239,6 +243,8 @@ class Printer {
         return fmt::format("dot {} {}", name(o.as<DotAttr>().precision), values(o.in));
       case Opcode::for_:
         return for_loop(o);
+      case Opcode::while_:
+        return word + carried(o);
       case Opcode::if_: {
         const auto& c = o.as<CondAttr>();
         return fmt::format("if {} {} {}", expr(c.a), name(c.kind), expr(c.b));

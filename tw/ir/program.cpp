@@ -152,8 +152,8 @@ size_t given_dims(const Program& p) {
 }
 
 std::span<const Param> arguments(const Program& p) {
-  const auto n = std::ranges::count_if(
-      p.params, [](const Param& a) { return a.kind != ParamKind::scratch; });
+  const auto n =
+      std::ranges::count_if(p.params, [](const Param& a) { return a.kind != ParamKind::scratch; });
   return {p.params.data(), static_cast<size_t>(n)};
 }
 
@@ -198,6 +198,8 @@ bool is_costly(Opcode code) {
   return code == Opcode::div || code == Opcode::rem || code == Opcode::sqrt ||
          code == Opcode::philox || stated_ulps(code, f32) > 0;
 }
+
+bool is_loop(Opcode code) { return code == Opcode::for_ || code == Opcode::while_; }
 
 bool is_fold(Opcode code) { return code == Opcode::reduce || code == Opcode::scan; }
 

@@ -162,6 +162,9 @@ struct Op;
 /// A list of ops with arguments, whose values the owning op defines, and the values it hands back.
 ///   for_    args = carried values; yields = their next values; op.in = first values, op.out = last
 ///           ones
+///   while_  the same; the first carried value, a scalar b1, says before each iteration whether it
+///   is
+///           made
 ///   if_     two regions without args; yields = op.out
 ///   reduce, scan   custom combiner (see ReduceAttr)
 ///   contract  A and B: no args, yield a tile [rows, k] and [k, cols]; the third: args = the sum
@@ -270,6 +273,9 @@ double stated_ulps(Opcode code, DType t);
 /// Whether an element takes ten instructions or more: functions that are not correctly rounded,
 /// div, rem, sqrt, philox.
 bool is_costly(Opcode code);
+
+/// Whether the op is a loop that carries values: for_ or while_.
+bool is_loop(Opcode code);
 
 /// Whether the op folds an axis: reduce or scan. Its region, if it has one, is a combiner.
 bool is_fold(Opcode code);

@@ -56,8 +56,8 @@ void chosen_dims(const Program& p) {
 }
 
 void scratch_parameters(const Program& p) {
-  if (!std::ranges::is_partitioned(
-          p.params, [](const Param& a) { return a.kind != ParamKind::scratch; }))
+  if (!std::ranges::is_partitioned(p.params,
+                                   [](const Param& a) { return a.kind != ParamKind::scratch; }))
     fail(SourceLoc{}, "scratch stands before parameters that a call gives");
   int64_t bytes = 0;
   for (const Param& a : p.params) {
@@ -112,7 +112,7 @@ bool attribute_fits(const Op& op) {
 }
 
 size_t regions_of(const Op& op) {
-  if (op.code == Opcode::for_ || op.code == Opcode::par) return 1;
+  if (is_loop(op.code) || op.code == Opcode::par) return 1;
   if (op.code == Opcode::if_) return 2;
   if (op.code == Opcode::contract) return 3;
   return is_fold(op.code) && fold_of(op).combiner == Combiner::custom ? 1 : 0;

@@ -211,6 +211,22 @@ Tile reduce(const Tile& x, int axis, Combiner c, SourceLoc at) {
                 [&](const Type& a) { return infer_reduce(a, axis, c, at); });
 }
 
+static Tile fold_mask(const char* what, const Tile& x, Combiner c, SourceLoc at) {
+  TraceState& t = *x.trace();
+  const AtLine line(t, at);
+  const Type type = x.type(at);
+  if (type.dtype != b1)
+    t.fail(at, fmt::format("{}() of {}, wanted b1", what, to_string(type)),
+           "compare with ne(x, 0)");
+  std::vector<Tile> folded{Tile(x, at)};
+  for (size_t axis = type.shape.size(); axis-- > 0;)
+    folded.push_back(reduce(folded.back(), static_cast<int>(axis), c, at));
+  return reshape(folded.back(), {}, at);
+}
+
+Tile any(const Tile& x, SourceLoc at) { return fold_mask("any", x, Combiner::or_, at); }
+Tile all(const Tile& x, SourceLoc at) { return fold_mask("all", x, Combiner::and_, at); }
+
 Tile row_sum(const Tile& x, SourceLoc at) {
   return rows_or_columns("row_sum", x, 1, Combiner::sum, at);
 }

@@ -134,6 +134,10 @@ Tile col_sum(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile col_max(const Tile& x, SourceLoc at = SourceLoc::here());
 Tile col_min(const Tile& x, SourceLoc at = SourceLoc::here());
 
+/// Whether any, or all, elements of a mask are true: a scalar.
+Tile any(const Tile& x, SourceLoc at = SourceLoc::here());
+Tile all(const Tile& x, SourceLoc at = SourceLoc::here());
+
 template <size_t N>
 using Tiles = std::array<Tile, N>;
 

@@ -141,7 +141,7 @@ ValueId TraceState::index(const Index& i, size_t rank, SourceLoc at) {
 // ---- control
 
 uint64_t TraceState::open_frame(FrameKind kind, SourceLoc at) {
-  frames_.push_back({++last_frame_, kind, {}, {}, std::nullopt, at});
+  frames_.push_back({++last_frame_, kind, {}, {}, std::nullopt, at, 0});
   return last_frame_;
 }
 
@@ -157,21 +157,41 @@ TraceState::Written TraceState::written_in_order(const std::map<uint64_t, Outer>
   return w;
 }
 
-uint64_t TraceState::open_loop(LoopAttr loop, SourceLoc at) {
+void TraceState::check_control(const char* what, SourceLoc at) const {
   check_open(at);
   if (frames_.back().kind == FrameKind::combiner)
-    fail(at, "'for' cannot stand in a combiner, which works on single elements");
+    fail(at, fmt::format("'{}' cannot stand in a combiner, which works on single elements", what));
+}
+
+uint64_t TraceState::open_while(ValueId go, SourceLoc at) {
+  check_control("while", at);
+  const uint64_t id = open_frame(FrameKind::loop, at);
+  frames_.back().go = go;
+  return id;
+}
+
+uint64_t TraceState::open_loop(LoopAttr loop, SourceLoc at) {
+  check_control("for", at);
   loop.loop = program.loops++;
   const uint64_t id = open_frame(FrameKind::loop, at);
   frames_.back().loop = loop;
   return id;
 }
 
-void TraceState::close_loop(uint64_t frame) {
+void TraceState::close_loop(uint64_t frame, std::optional<ValueId> go) {
   if (frames_.back().id != frame) return abandon(frame, at_, "loops are closed out of order");
   Frame f = std::move(frames_.back());
   frames_.pop_back();
-  Op op{Opcode::for_, f.at, {}, {}, *f.loop, {}};
+  Op op{Opcode::for_, f.at, {}, {}, NoneAttr{}, {}};
+  if (f.loop) op.attr = *f.loop;
+  if (go) {
+    const Type flag{b1, {}};
+    op.code = Opcode::while_;
+    op.in = {f.go};
+    op.out = {program.new_value(flag, f.at)};
+    f.region.args = {program.new_value(flag, f.at)};
+    f.region.yields = {*go};
+  }
   std::vector<std::pair<uint64_t, ValueId>> results;
   for (const auto& [slot, o] : f.outer)
     if (o.first_write == 0) same_as_[o.entry] = o.before;
@@ -216,9 +236,7 @@ TraceState::Frame TraceState::in_frame(FrameKind kind, SourceLoc at,
 
 void TraceState::branch(const CondAttr& cond, SourceLoc at, const std::function<void()>& then,
                         const std::function<void()>& otherwise) {
-  check_open(at);
-  if (frames_.back().kind == FrameKind::combiner)
-    fail(at, "'if' cannot stand in a combiner, which works on single elements");
+  check_control("if", at);
   Frame sides[2] = {in_frame(FrameKind::branch, at, then),
                     in_frame(FrameKind::branch, at, otherwise)};
   std::map<uint64_t, Outer> all = sides[0].outer;
@@ -286,6 +304,9 @@ void TraceState::resolve(Region& r) const {
 
 void TraceState::check_finished(SourceLoc at) const {
   if (noted_) throw UserError(*noted_);
+  const Frame& last = frames_.back();
+  if (last.kind == FrameKind::loop && !last.loop)
+    fail(last.at, "this while loop is not closed: 'break' leaves it, or finish() stands in it");
   if (frames_.size() > 1)
     fail(at, "finish() inside a loop or a branch", "call it after the loop's closing brace");
 }

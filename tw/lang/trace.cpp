@@ -172,6 +172,11 @@ Trace::Scope::~Scope() { trace_->scopes.pop_back(); }
 
 // ---- loops
 
+static const char* left_by(bool error) {
+  return error ? "an error left this loop while it was traced"
+               : "'break' or 'return' leaves a traced loop";
+}
+
 Trace::Loop::Iterator::Iterator(std::shared_ptr<TraceState> trace, LoopAttr loop, SourceLoc at)
     : trace_(std::move(trace)),
       frame_(trace_->open_loop(loop, at)),
@@ -186,10 +191,36 @@ void Trace::Loop::Iterator::operator++() {
 
 Trace::Loop::Iterator::~Iterator() {
   if (!open_) return;
-  const bool error = std::uncaught_exceptions() > errors_;
-  trace_->abandon(frame_, at_,
-                  error ? "an error left this loop while it was traced"
-                        : "'break' or 'return' leaves a traced loop");
+  trace_->abandon(frame_, at_, left_by(std::uncaught_exceptions() > errors_));
+}
+
+While::While(Trace& k, SourceLoc at)
+    : trace_(k.state_), at_(at), errors_(std::uncaught_exceptions()) {
+  trace_->check_open(at);
+}
+
+bool While::operator()(const Tile& condition, SourceLoc at) {
+  TraceState& t = *trace_;
+  if (condition.trace() != trace_) t.fail(at, "the condition belongs to another program");
+  if (stage_ == Stage::after)
+    t.fail(at, "this While has traced its loop", "make one for each loop");
+  const ValueId go = condition.read(at);
+  if (const Type type = t.type(go); !(type == Type{b1, {}}))
+    t.fail(at, fmt::format("the condition of a loop is {}, wanted b1[]", to_string(type)),
+           "any() or all() of a mask");
+  if (stage_ == Stage::before) {
+    frame_ = t.open_while(go, at);
+    stage_ = Stage::inside;
+    return true;
+  }
+  stage_ = Stage::after;
+  t.close_loop(frame_, go);
+  return false;
+}
+
+While::~While() {
+  if (stage_ == Stage::inside)
+    trace_->abandon(frame_, at_, left_by(std::uncaught_exceptions() > errors_));
 }
 
 // ---- tensors

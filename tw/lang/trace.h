@@ -128,9 +128,33 @@ class Trace {
   };
 
  private:
+  friend class While;
   TensorRef param(const std::string& name, ParamKind kind, DType t, const std::vector<Index>& dims,
                   SourceLoc at);
   std::shared_ptr<TraceState> state_;
+};
+
+/// A loop on the device that runs as long as data says:
+///   While loop(k);
+///   while (loop(any(active))) { ... }
+/// C++ evaluates the condition twice, and so traces it twice: before the loop, which opens the
+/// body, and at the body's end, which closes it. The body is traced once; Tiles assigned in it are
+/// carried, as in range(). The condition is a scalar b1 tile.
+class While {
+ public:
+  explicit While(Trace& k, SourceLoc at = SourceLoc::here());
+  While(const While&) = delete;
+  While& operator=(const While&) = delete;
+  ~While();  ///< notes `break`, `return` and exceptions for finish()
+  bool operator()(const Tile& condition, SourceLoc at = SourceLoc::here());
+
+ private:
+  enum class Stage { before, inside, after };
+  std::shared_ptr<TraceState> trace_;
+  SourceLoc at_;
+  Stage stage_ = Stage::before;
+  uint64_t frame_ = 0;
+  int errors_;  // exceptions in flight when it was made
 };
 
 /// What a range-for over Trace::range walks on: its begin() opens the loop's region, ++ closes it.

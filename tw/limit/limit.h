@@ -19,7 +19,8 @@ struct Work {
 
 /// `dims` has the value of every Program::dims entry, in order. Counts instances and loop trips
 /// exactly where they follow from dims; where a loop depends on the instance, over at most 4096
-/// instances, evenly chosen. A branch that depends on a coordinate counts as its cheaper side.
+/// instances, evenly chosen. A branch that depends on a coordinate counts as its cheaper side, the
+/// body of a while loop not at all.
 /// Throws UserError when the number of dims is wrong.
 Work least_work(const Program& p, std::span<const int64_t> dims);
 

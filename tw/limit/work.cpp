@@ -110,6 +110,7 @@ int flops_per_element(Opcode code) {
     case Opcode::top_k:
     case Opcode::dot:
     case Opcode::for_:
+    case Opcode::while_:
     case Opcode::if_:
     case Opcode::par:
     case Opcode::keep:
@@ -263,6 +264,8 @@ class Counter {
     const double each = share(at) * times;
     if (op.code == Opcode::for_) {
       loop(op, at, times);
+    } else if (op.code == Opcode::while_) {
+      return;  // it may end before its first iteration
     } else if (op.code == Opcode::if_) {
       branch(op, at, times);
     } else if (op.code == Opcode::load) {

@@ -13,7 +13,8 @@ struct Origin {
 };
 
 // What some store depends on. A loop keeps carried value k when its result or its argument is
-// needed; both need the first value and the next one.
+// needed; both need the first value and the next one. A while loop that is kept needs its
+// condition, the first of them.
 class Liveness {
  public:
   explicit Liveness(const Program& p) : live_(p.values.size(), false), origin_(p.values.size()) {
@@ -21,6 +22,7 @@ class Liveness {
     walk(p, [&](const Op& op) {
       if (info(op.code).effect == Effect::write)
         for (ValueId v : op.in) need(v);
+      if (op.code == Opcode::while_ && writes(op.regions[0])) need(op.out[0]);
       if (op.code != Opcode::contract) return;
       for (const Region& r : op.regions)
         for (ValueId v : r.yields) need(v);
@@ -53,13 +55,19 @@ class Liveness {
       }
     }
   }
+  static bool writes(const Region& r) {
+    bool found = false;
+    walk(r, [&](const Op& op) { found = found || info(op.code).effect == Effect::write; });
+    return found;
+  }
   void need(ValueId v) {
     if (live_[v]) return;
     live_[v] = true;
     open_.push_back(v);
   }
   void follow(const Origin& o) {
-    if (o.op->code == Opcode::for_) {
+    if (o.op->code == Opcode::while_) need(o.op->out[0]);
+    if (is_loop(o.op->code)) {
       const Region& body = o.op->regions[0];
       for (ValueId v : {o.op->in[o.k], o.op->out[o.k], body.args[o.k], body.yields[o.k]}) need(v);
       return;
@@ -89,7 +97,7 @@ void keep_where(std::vector<T>& items, const std::vector<bool>& keep) {
 
 void drop_dead_results(Op& op, const Liveness& live) {
   if (op.code == Opcode::atomic && !op.out.empty() && !live(op.out[0])) op.out.clear();
-  if (op.code != Opcode::for_ && op.code != Opcode::if_) return;
+  if (!is_loop(op.code) && op.code != Opcode::if_) return;
   std::vector<bool> keep;
   for (ValueId v : op.out) keep.push_back(live(v));
   keep_where(op.out, keep);

@@ -26,10 +26,10 @@ bool among(std::span<const Opcode> list, Opcode code) {
 }
 
 bool makes_nest(const Program& p, const Op& op) {
-  static constexpr Opcode kNests[] = {Opcode::store,  Opcode::scatter, Opcode::atomic,
-                                      Opcode::reduce, Opcode::scan,    Opcode::top_k,
-                                      Opcode::dot,    Opcode::keep,    Opcode::for_,
-                                      Opcode::if_,    Opcode::par,     Opcode::contract};
+  static constexpr Opcode kNests[] = {
+      Opcode::store, Opcode::scatter, Opcode::atomic,  Opcode::reduce, Opcode::scan,
+      Opcode::top_k, Opcode::dot,     Opcode::keep,    Opcode::for_,   Opcode::while_,
+      Opcode::if_,   Opcode::par,     Opcode::contract};
   return among(kNests, op.code) && !is_short_reduction(p, op);
 }
 
@@ -92,7 +92,7 @@ struct Survey {
       }
       around_.push_back(&op);
       for (const Region& inner : op.regions) {
-        const int inside = loops + (op.code == Opcode::for_ ? 1 : 0);
+        const int inside = loops + (is_loop(op.code) ? 1 : 0);
         for (const ValueId v : inner.args) def[v] = {nullptr, at, inside, around_};
         visit(inner, inside);
         const int end = ++clock_;
@@ -101,7 +101,7 @@ struct Survey {
         }
       }
       around_.pop_back();
-      if (op.code != Opcode::for_) continue;
+      if (!is_loop(op.code)) continue;
       begins[&op] = at;
       ends[&op] = ++clock_;
     }
@@ -278,7 +278,7 @@ class Placer {
 
   /// A yield is computed while the loop's variables are being written one after the other.
   bool yield_conflicts(ValueId v, const Use& u) const {
-    if (u.op->code != Opcode::for_ || count(p_.type(v).shape) == 1) return false;
+    if (!is_loop(u.op->code) || count(p_.type(v).shape) == 1) return false;
     const Region& body = u.op->regions[0];
     std::set<ValueId> read;
     inputs(v, read);
@@ -399,7 +399,7 @@ bool lies_in(const Region& body, ValueId v, ValueId arg) {
 /// Carried tiles are written one after the other at the end of an iteration. A yield that lies in
 /// the memory of another one, which may be written first, is copied out before.
 void copy_exchanged(Program& p, Op& loop) {
-  if (loop.code != Opcode::for_) return;
+  if (!is_loop(loop.code)) return;
   Region& body = loop.regions[0];
   std::vector<ValueId> yields = body.yields;
   for (size_t k = 0; k < yields.size(); ++k) {

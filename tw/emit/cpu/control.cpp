@@ -62,21 +62,36 @@ void emit_yields(Context& c, const Region& r, const std::vector<ValueId>& target
   for (const auto& [name, next] : scalars) out.line(fmt::format("{} = {};", name, next));
 }
 
-void emit_for(Context& c, const Op& op, Writer& out) {
-  const LoopAttr& a = op.as<LoopAttr>();
+/// Carried values lie where the loop's results do.
+void emit_first(Context& c, const Op& op, Writer& out) {
   const Region& body = op.regions[0];
   for (size_t k = 0; k < op.out.size(); ++k) {
     c.storage[body.args[k]] = c.reserve(op.out[k], out);
     emit_elements(c, op.in[k], {nullptr, &c.storage.at(op.out[k])}, out);
   }
-  const std::string i = c.loop_names.at(a.loop);
-  out.line(fmt::format("const i64 {}_end = {};", i, c.text(a.hi)));
-  out.open(fmt::format("for (i64 {0} = {1}; {0} < {0}_end; {0} += {2}) {{", i, c.text(a.lo),
-                       c.text(a.step)));
+}
+
+void emit_iteration(Context& c, const Region& body, Writer& out) {
   const ScratchScope scope(c);
   emit_region(c, body, out);
   emit_yields(c, body, body.args, out);
   out.close();
+}
+
+void emit_while(Context& c, const Op& op, Writer& out) {
+  emit_first(c, op, out);
+  out.open(fmt::format("while ({}) {{", c.storage.at(op.out[0]).name));
+  emit_iteration(c, op.regions[0], out);
+}
+
+void emit_for(Context& c, const Op& op, Writer& out) {
+  const LoopAttr& a = op.as<LoopAttr>();
+  emit_first(c, op, out);
+  const std::string i = c.loop_names.at(a.loop);
+  out.line(fmt::format("const i64 {}_end = {};", i, c.text(a.hi)));
+  out.open(fmt::format("for (i64 {0} = {1}; {0} < {0}_end; {0} += {2}) {{", i, c.text(a.lo),
+                       c.text(a.step)));
+  emit_iteration(c, op.regions[0], out);
 }
 
 void emit_if(Context& c, const Op& op, Writer& out) {
@@ -112,7 +127,7 @@ bool stands_in(const Region& r, const Op& op) {
 bool carried_past(const Program& p, ValueId v, const Op& op) {
   bool found = false;
   walk(p, [&](const Op& loop) {
-    if (loop.code != Opcode::for_) return;
+    if (!is_loop(loop.code)) return;
     const Region& body = loop.regions[0];
     found = found || (std::ranges::find(body.args, v) != body.args.end() && stands_in(body, op));
   });
@@ -176,12 +191,12 @@ void emit_keep(Context& c, const Op& op, Writer& out) {
 using EmitStatement = void (*)(Context& c, const Op& op, Writer& out);
 
 const std::pair<Opcode, EmitStatement> kStatements[] = {
-    {Opcode::store, emit_store},       {Opcode::keep, emit_keep},
-    {Opcode::reduce, emit_reduce},     {Opcode::scan, emit_scan},
-    {Opcode::top_k, emit_top_k},       {Opcode::dot, emit_kept_dot},
-    {Opcode::for_, emit_for},          {Opcode::if_, emit_if},
-    {Opcode::contract, emit_contract}, {Opcode::scatter, emit_scatter},
-    {Opcode::atomic, emit_atomic},
+    {Opcode::store, emit_store},     {Opcode::keep, emit_keep},
+    {Opcode::reduce, emit_reduce},   {Opcode::scan, emit_scan},
+    {Opcode::top_k, emit_top_k},     {Opcode::dot, emit_kept_dot},
+    {Opcode::for_, emit_for},        {Opcode::while_, emit_while},
+    {Opcode::if_, emit_if},          {Opcode::contract, emit_contract},
+    {Opcode::scatter, emit_scatter}, {Opcode::atomic, emit_atomic},
 };
 
 EmitStatement statement_of(const Op& op) {

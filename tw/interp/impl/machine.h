@@ -117,6 +117,8 @@ class Machine {
   void top_k(const Op& op);
   std::vector<Elements> scan_tuples(const Op& op, const std::vector<Elements>& tuples);
   void for_loop(const Op& op);
+  void while_loop(const Op& op);
+  void lose(const Op& loop);
   void branch(const Op& op);
   void par(const Op& op);
 
@@ -133,6 +135,7 @@ class Machine {
   const InterpretOptions& options_;
   bool bounded_;
   bool in_combiner_ = false;
+  int64_t iterations_ = 0;  ///< of while loops, in all instances
   std::vector<bool> contracts_;
   std::vector<TileData> values_;
   std::vector<int64_t> pids_, counters_;

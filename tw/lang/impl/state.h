@@ -59,7 +59,10 @@ class TraceState {
   // ---- control
   uint64_t open_loop(LoopAttr loop, SourceLoc at);
   int last_loop() const { return program.loops - 1; }  ///< id of the loop opened last
-  void close_loop(uint64_t frame);
+  /// A loop that runs while its condition holds: `go` is that before the first iteration, at the
+  /// end of one (which closes it) that before the next.
+  uint64_t open_while(ValueId go, SourceLoc at);
+  void close_loop(uint64_t frame, std::optional<ValueId> go = std::nullopt);
   /// Drops the frame and those inside it; finish() will throw the error.
   void abandon(uint64_t frame, SourceLoc at, const std::string& what);
   void branch(const CondAttr& cond, SourceLoc at, const std::function<void()>& then,
@@ -88,12 +91,14 @@ class TraceState {
     FrameKind kind;
     Region region;
     std::map<uint64_t, Outer> outer;
-    std::optional<LoopAttr> loop;
+    std::optional<LoopAttr> loop;  // a loop has this, or else is a while loop
     SourceLoc at;
+    ValueId go = 0;
   };
   using Written = std::vector<std::pair<uint64_t, Outer>>;
 
   uint64_t open_frame(FrameKind kind, SourceLoc at);
+  void check_control(const char* what, SourceLoc at) const;
   /// The region that f fills in a frame of its own, and how that frame saw outer slots.
   Frame in_frame(FrameKind kind, SourceLoc at, const std::function<void()>& f);
   ValueId read(uint64_t slot, size_t depth, SourceLoc at);

@@ -89,6 +89,7 @@ Rule rule_of(Opcode code) {
     case Opcode::top_k:
     case Opcode::dot:
     case Opcode::for_:
+    case Opcode::while_:
     case Opcode::if_:
     case Opcode::par:
     case Opcode::keep:
