@@ -100,6 +100,56 @@ store %4 to y{0}
   }
 }
 
+// Tensors and scratch; with old values and without, where lanes are done together; expected values
+// that differ from lane to lane.
+TEST_P(Scratch, CompareAndExchange) {
+  const std::string text = R"(program exchange
+in at: i32[19]
+in expect: i64[19]
+inout X: i64[19]
+out old: i64[19]
+out Y: i64[19]
+out none: i64[19]
+scratch s: i64[19]
+grid (1)
+
+%0 = load at{0} : i32[19]
+%1 = load expect{0} : i64[19]
+%2 = full 9 : i64[1]
+%3 = atomic cas acq_rel system %2 if %1 to X{%0} : i64[19]
+store %3 to old{0}
+%4 = load X{0} : i64[19]
+store %4 to s{0}
+%5 = full 3 : i64[19]
+%6 = lt %1, %5 : b1[19]
+atomic cas relaxed device %1 if %2 to s{%0} mask %6
+%7 = atomic cas relaxed device %2 if %5 to s{%0} : i64[19]
+store %7 to none{0}
+%8 = load s{0} : i64[19]
+store %8 to Y{0}
+)";
+  constexpr int64_t kN = 19;
+  const auto at = [](int64_t i) { return i == 4 ? -1 : i == 5 ? kN : kN - 1 - i; };
+  Guarded places(i32, {kN}), expect(i64, {kN}), x(i64, {kN}), old(i64, {kN}), y(i64, {kN}),
+      none(i64, {kN});
+  places.fill([&](int64_t i) { return static_cast<double>(at(i)); });
+  expect.fill([](int64_t i) { return static_cast<double>(i % 4); });
+  x.fill([](int64_t i) { return static_cast<double>(i % 3); });
+  run_text(text, {places, expect, x, old, y, none}, GetParam());
+  std::vector<double> now(kN);
+  for (int64_t i = 0; i < kN; ++i) now[i] = static_cast<double>(i % 3);
+  for (int64_t i = 0; i < kN; ++i) {
+    const bool inside = at(i) >= 0 && at(i) < kN;
+    EXPECT_EQ(get(old.view(), i), inside ? now[at(i)] : 0) << i;
+    if (inside && now[at(i)] == static_cast<double>(i % 4)) now[at(i)] = 9;
+  }
+  for (int64_t i = 0; i < kN; ++i) EXPECT_EQ(get(x.view(), i), now[i]) << i;
+  for (int64_t i = 0; i < kN; ++i)
+    if (at(i) >= 0 && at(i) < kN && i % 4 < 3 && now[at(i)] == 9)
+      now[at(i)] = static_cast<double>(i % 4);
+  for (int64_t i = 0; i < kN; ++i) EXPECT_EQ(get(y.view(), i), now[i]) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, Scratch, testing::ValuesIn(runnable_isas()),
                          [](const auto& info) { return info.param; });
 

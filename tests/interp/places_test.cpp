@@ -52,6 +52,28 @@ TEST(Places, AtomicsUpdateOneAfterTheOther) {
   }
 }
 
+TEST(Places, ACompareAndExchangeTakesWhatItExpects) {
+  const std::string cas =
+      "%2 = full 0 : i32[4]\n%3 = full 7 : i32[4]\n"
+      "%4 = atomic cas relaxed device %3 if %2 to Y{%0} : i32[4]\n";
+  EXPECT_THAT(places(cas + "store %4 to Y{2}\n", {1, 1, 0, 9}, i32), ElementsAre(7, 7, 0, 7, 0, 0));
+  Interpretation report;
+  EXPECT_THAT(places(cas, {1, 1, 0, 9}, i32, {.mode = InterpretMode::bounded}, &report),
+              ElementsAre(7, 7, 0, 0, 0, 0));
+  EXPECT_EQ(report.undecided(), 0);  // of one instance
+}
+
+TEST(Places, WhichOfSeveralInstancesExchangesIsOpen) {
+  for (const char* op : {"cas relaxed device %1 if %2", "exch relaxed device %1"}) {
+    Interpretation report;
+    run_text(std::string("program race\ninout Y: i32[2]\ngrid (2)\n\n%0 = full 0 : i64[1]\n"
+                         "%1 = full 5 : i32[1]\n%2 = full 0 : i32[1]\natomic ") +
+                 op + " to Y{%0}\n",
+             {}, {{i32, {2}}}, {.mode = InterpretMode::bounded}, &report);
+    EXPECT_EQ(report.undecided(), 1) << op;
+  }
+}
+
 TEST(Places, ScratchIsZeroWhenAnInstanceBegins) {
   const std::string own = R"(program own
 inout Y: f32[3]

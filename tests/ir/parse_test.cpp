@@ -99,6 +99,12 @@ TEST(Parse, SaysWhatIsWrongInTheHeader) {
     TW_EXPECT_ERROR(UserError, w.error, [&] { parse(w.body, "h.tw"); }) << w.body;
 }
 
+TEST(Parse, ACompareAndExchangeSaysWhatItExpects) {
+  const std::string head = "program p\ninout X: i32[8]\ngrid (1)\n\n%0 = full 0 : i32[8]\n";
+  TW_EXPECT_ERROR(UserError, "got 'to', wanted 'if <expected>'",
+                  [&] { parse(head + "atomic cas relaxed device %0 to X{%0}\n"); });
+}
+
 TEST(Parse, AWhileCarriesItsCondition) {
   TW_EXPECT_ERROR(UserError, "got '{', wanted 'carry (<condition>, ...)'",
                   [] { parse(kHead + "while {\n}\n"); });

@@ -159,6 +159,7 @@ const Break kBreaks[] = {
      }},
     {"atomic and on elements of f32; wanted i32, i64, u32 or u64",
      [](Program& p) { first(p, Opcode::atomic).as<AtomicAttr>().op = AtomicOp::and_; }},
+    {"'atomic': 2 operands, not 3", [](Program& p) { p.body.ops.back().in.pop_back(); }},
     {"'full': a constant of f32 must be a float",
      [](Program& p) { first(p, Opcode::full).as<FullAttr>().value = Number{}; }},
     {"'iota': axis 2 of i64[16,8]",

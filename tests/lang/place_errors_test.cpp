@@ -53,8 +53,18 @@ static const std::vector<Case> kPlaces = {
      }},
     {"atomic or of floats", __LINE__,
      [](Trace& k) { atomic(k.inout("Y", f32, {k.dim("N")}), {k.iota({8}, 0)}, 1, AtomicOp::or_); }},
+    {"atomic cas of floats", __LINE__,
+     [](Trace& k) { atomic_cas(k.inout("Y", f32, {k.dim("N")}), {k.iota({8}, 0)}, 0, 1); }},
+    {"atomic cas without what is expected", __LINE__,
+     [](Trace& k) { atomic(k.inout("Y", i32, {k.dim("N")}), {k.iota({8}, 0)}, 1, AtomicOp::cas); }},
+    {"atomic cas that expects another type", __LINE__,
+     [](Trace& k) {
+       atomic_cas(k.inout("Y", i32, {k.dim("N")}), {k.iota({8}, 0)}, k.zeros(i64, {8}), 1);
+     }},
     {"scratch without elements", __LINE__,
-     [](Trace& k) { k.scratch("s", f32, {4, 0}); }},
+     [](Trace& k) {
+       k.scratch("s", f32, {4, 0});
+     }},
     {"more scratch than there may be", __LINE__,
      [](Trace& k) {
        k.scratch("s", f32, {1 << 23});

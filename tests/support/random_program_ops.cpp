@@ -207,9 +207,21 @@ void Writer::atomic(const View& v, const std::vector<Known>& at, const Known& va
   const std::vector<AtomicOp> bits{AtomicOp::and_, AtomicOp::or_, AtomicOp::xor_};
   if (!is_float(param.dtype)) ops.insert(ops.end(), bits.begin(), bits.end());
   const auto order = static_cast<MemoryOrder>(r.below(4));
-  const AtomicAttr how{v, mask != nullptr, r.of(ops), order, static_cast<MemoryScope>(r.below(3))};
+  AtomicAttr how{v, mask != nullptr, r.of(ops), order, static_cast<MemoryScope>(r.below(3))};
+  // Of tensors it is open which instance exchanges first.
+  const bool exchanges =
+      param.kind == ParamKind::scratch && !is_float(param.dtype) && r.percent(30);
+  Known expected;
+  if (exchanges) {
+    how.op = AtomicOp::cas;
+    expected = coerced(any(), {param.dtype, shape});
+  }
   place(v, at, value, mask);
   Op& op = regions_.back().ops.back();
+  if (exchanges) {
+    used(expected);
+    op.in.insert(op.in.begin() + static_cast<int64_t>(at.size()) + 1, expected.id);
+  }
   op.code = Opcode::atomic;
   op.attr = how;
   // What an element was before depends on the order of elements where several are at one place.

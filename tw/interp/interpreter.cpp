@@ -200,6 +200,8 @@ void Machine::atomic(const Op& op) {
   const DType t = p_.params[static_cast<size_t>(a.view.param)].dtype;
   // What an element was before depends on the order of instances.
   const bool ordered = !bounded_ || tw::count(launch_.grid) == 1 || is_scratch(a.view.param);
+  // And so does what it is after.
+  const bool takes_turns = a.op == AtomicOp::exch || a.op == AtomicOp::cas;
   Elements before;
   places(op, [&](const PlaceAt& place) {
     if (place.undecided && place.taken) memory.forget();
@@ -208,11 +210,12 @@ void Machine::atomic(const Op& op) {
     const Scalar old = done ? memory.read(place.at) : from_number(t, Number{!is_float(t), 0, 0});
     before.push_back(known ? old : Scalar::unknown());
     if (!done) return;
-    const Scalar value = place.maybe_taken ? Scalar::unknown() : place.value;
+    const bool open = place.maybe_taken || (takes_turns && !ordered);
+    const Scalar value = open ? Scalar::unknown() : place.value;
     if (bounded_)
-      memory.update(a.op, place.at, value);
+      memory.update(a.op, place.at, value, place.expected);
     else
-      memory.write(place.at, updated(a.op, t, old, value));
+      memory.write(place.at, updated(a.op, t, old, value, place.expected));
   });
   if (!op.out.empty()) define(op, {out_type(op), std::move(before)});
 }

@@ -40,18 +40,19 @@ void ParamMemory::write(const Extents& at, const Scalar& value) {
   put(at, value);
 }
 
-void ParamMemory::update(AtomicOp op, const Extents& at, const Scalar& value) {
+void ParamMemory::update(AtomicOp op, const Extents& at, const Scalar& value,
+                         const Scalar& expected) {
   const DType t = view_.dtype;
   const auto where = static_cast<size_t>(position(view_.dims, at));
   const Scalar& old = elements_[where];
   if (op != AtomicOp::add || !is_float(t)) {
-    const bool unknown = old.undecided || value.undecided;
+    const bool unknown = old.undecided || value.undecided || expected.undecided;
     const bool extremum = op == AtomicOp::min || op == AtomicOp::max;
     const Opcode code = op == AtomicOp::min ? Opcode::min : Opcode::max;
     return write(at, op == AtomicOp::exch ? value
                      : unknown            ? Scalar::unknown()
                      : extremum           ? bounded_binary(code, t, old, value, false)
-                                          : updated(op, t, old, value));
+                                          : updated(op, t, old, value, expected));
   }
   std::vector<Scalar>& terms = sums_[where];
   if (terms.empty()) terms.push_back(old);
@@ -70,7 +71,8 @@ void ParamMemory::clear() {
   for_each_index(view_.dims, [&](const Extents& at) { put(at, zero); });
 }
 
-Scalar updated(AtomicOp op, DType t, const Scalar& old, const Scalar& value) {
+Scalar updated(AtomicOp op, DType t, const Scalar& old, const Scalar& value,
+               const Scalar& expected) {
   switch (op) {
     case AtomicOp::add:
       return exact_binary(Opcode::add, t, old, value);
@@ -86,6 +88,8 @@ Scalar updated(AtomicOp op, DType t, const Scalar& old, const Scalar& value) {
       return exact_binary(Opcode::xor_, t, old, value);
     case AtomicOp::exch:
       return value;
+    case AtomicOp::cas:
+      return old.i == expected.i ? value : old;
   }
   return value;
 }

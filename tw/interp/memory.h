@@ -19,7 +19,7 @@ class ParamMemory {
   Scalar read(const Extents& at) const;  ///< `at` is inside
   void write(const Extents& at, const Scalar& value);
   /// An atomic update in bounded mode: float sums hold whatever the order of their terms.
-  void update(AtomicOp op, const Extents& at, const Scalar& value);
+  void update(AtomicOp op, const Extents& at, const Scalar& value, const Scalar& expected);
   void forget();  ///< any element may have been written
   void clear();   ///< every element is 0
   const std::vector<Scalar>& elements() const { return elements_; }  ///< of a written parameter
@@ -34,6 +34,8 @@ class ParamMemory {
 };
 
 /// The element that an atomic leaves, in the exact dtype.
-Scalar updated(AtomicOp op, DType t, const Scalar& old, const Scalar& value);
+/// `expected`: of a cas.
+Scalar updated(AtomicOp op, DType t, const Scalar& old, const Scalar& value,
+               const Scalar& expected);
 
 }  // namespace tw

@@ -20,6 +20,7 @@ void for_each_place(const Op& op, const Extents& shape, const Extents& origin,
       place.maybe_taken = mask.undecided;
     }
     if (in.value) place.value = element(tile(*in.value), i);
+    if (in.expected) place.expected = element(tile(*in.expected), i);
     visit(place);
   });
 }

@@ -14,6 +14,7 @@ struct PlaceAt {
   bool maybe_taken = false;  ///< the mask hangs on what could go either way
   bool undecided = false;    ///< a coordinate does, and the element may be anywhere
   Scalar value = {};         ///< what is written
+  Scalar expected = {};      ///< of a cas
 };
 using VisitPlace = std::function<void(const PlaceAt&)>;
 

@@ -40,12 +40,12 @@ Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at);
 int64_t check_scratch(const Type& t, int64_t before, SourceLoc at);
 
 /// The extents to which coordinates (i32 or i64 tiles), a mask (b1) and what is written stretch.
-/// A value or a mask may be absent.
-Extents infer_place(Opcode code, const std::vector<Type>& at, const std::optional<Type>& value,
+/// `values`: what is written, and for a cas what is expected.
+Extents infer_place(Opcode code, const std::vector<Type>& at, const std::vector<Type>& values,
                     const std::optional<Type>& mask, SourceLoc line);
 /// Those extents for a gather, scatter or atomic of a program.
 Extents place_extents(const Program& p, const Op& op);
-/// What an atomic of this kind takes: i32 i64 u32 u64, and f32 f64 but for and, or, xor.
+/// What an atomic of this kind takes: i32 i64 u32 u64, and f32 f64 but for and, or, xor, cas.
 void check_atomic(AtomicOp op, DType t, SourceLoc at);
 
 /// True for ops that make each element of the result from the elements at its place, anywhere in

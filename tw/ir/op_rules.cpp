@@ -74,12 +74,16 @@ void check_place(const Program& p, const Op& op) {
       fail(op, fmt::format("axis {} of '{}' has an origin and a coordinate", axis, param.name));
   const auto* atomic = std::get_if<AtomicAttr>(&op.attr);
   const bool masked = atomic ? atomic->masked : op.as<PlaceAttr>().masked;
-  const size_t want = v.axes.size() + (op.code == Opcode::gather ? 0 : 1) + (masked ? 1 : 0);
+  const size_t values = op.code == Opcode::gather               ? 0
+                        : atomic && atomic->op == AtomicOp::cas ? 2
+                                                                : 1;
+  const size_t want = v.axes.size() + values + (masked ? 1 : 0);
   if (op.in.size() != want) fail(op, fmt::format("{} operands, not {}", op.in.size(), want));
   const PlaceOperands in = place_operands(op);
   const Extents shape = place_extents(p, op);
-  if (in.value && p.type(*in.value).dtype != param.dtype)
-    fail(op, fmt::format("{} does not fit '{}'", to_string(p.type(*in.value)), param.name));
+  for (const auto& x : {in.value, in.expected})
+    if (x && p.type(*x).dtype != param.dtype)
+      fail(op, fmt::format("{} does not fit '{}'", to_string(p.type(*x)), param.name));
   if (atomic) check_atomic(atomic->op, param.dtype, op.at);
   check_place_pad(op, param.dtype);
   if (op.out.size() > 1) fail(op, fmt::format("{} results", op.out.size()));

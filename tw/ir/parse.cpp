@@ -17,8 +17,8 @@ constexpr Combiner kCombiners[] = {
     Combiner::sum,     Combiner::prod, Combiner::min, Combiner::max,  Combiner::min_num,
     Combiner::max_num, Combiner::and_, Combiner::or_, Combiner::xor_, Combiner::custom};
 constexpr Rounding kRoundings[] = {Rounding::RN, Rounding::RZ, Rounding::RU, Rounding::SR};
-constexpr AtomicOp kAtomics[] = {AtomicOp::add, AtomicOp::min,  AtomicOp::max, AtomicOp::and_,
-                                 AtomicOp::or_, AtomicOp::xor_, AtomicOp::exch};
+constexpr AtomicOp kAtomics[] = {AtomicOp::add, AtomicOp::min,  AtomicOp::max,  AtomicOp::and_,
+                                 AtomicOp::or_, AtomicOp::xor_, AtomicOp::exch, AtomicOp::cas};
 constexpr MemoryOrder kOrders[] = {MemoryOrder::relaxed, MemoryOrder::acquire, MemoryOrder::release,
                                    MemoryOrder::acq_rel};
 constexpr MemoryScope kScopes[] = {MemoryScope::block, MemoryScope::device, MemoryScope::system};
@@ -314,6 +314,11 @@ class Parser : private Names {
     o.attr = ViewAttr{view(c), {}};
   }
 
+  ValueId expected(Cursor& c) {
+    if (!c.take_word("if")) c.wanted("'if <expected>'");
+    return use(c);
+  }
+
   // A gather, scatter or atomic.
   void place(Op& o, Cursor& c, Head&) {
     AtomicAttr atomic;
@@ -327,6 +332,7 @@ class Parser : private Names {
     std::vector<ValueId> last;
     if (o.code != Opcode::gather) {
       last.push_back(use(c));
+      if (atomic.op == AtomicOp::cas) last.push_back(expected(c));
       if (!c.take_word("to")) c.wanted("'to <places>'");
     }
     a.view = view(c, &o.in);

@@ -22,7 +22,7 @@ int64_t check_scratch(const Type& t, int64_t before, SourceLoc at) {
   return size;
 }
 
-Extents infer_place(Opcode code, const std::vector<Type>& at, const std::optional<Type>& value,
+Extents infer_place(Opcode code, const std::vector<Type>& at, const std::vector<Type>& values,
                     const std::optional<Type>& mask, SourceLoc line) {
   const char* what = info(code).name;
   std::optional<Extents> shape;
@@ -36,7 +36,7 @@ Extents infer_place(Opcode code, const std::vector<Type>& at, const std::optiona
                       "cast them");
     stretch(t);
   }
-  if (value) stretch(*value);
+  for (const Type& t : values) stretch(t);
   if (mask && mask->dtype != b1)
     throw UserError(line, fmt::format("'{}' needs a b1 mask, got {}", what, to_string(*mask)),
                     "compare with ne(x, 0)");
@@ -50,14 +50,16 @@ Extents place_extents(const Program& p, const Op& op) {
   const PlaceOperands in = place_operands(op);
   std::vector<Type> at;
   for (const ValueId v : in.at) at.push_back(p.type(v));
-  const auto type = [&](const std::optional<ValueId>& v) {
-    return v ? std::optional(p.type(*v)) : std::nullopt;
-  };
-  return infer_place(op.code, at, type(in.value), type(in.mask), op.at);
+  std::vector<Type> values;
+  for (const auto& v : {in.value, in.expected})
+    if (v) values.push_back(p.type(*v));
+  const auto mask = in.mask ? std::optional(p.type(*in.mask)) : std::nullopt;
+  return infer_place(op.code, at, values, mask, op.at);
 }
 
 void check_atomic(AtomicOp op, DType t, SourceLoc at) {
-  const bool bits = op == AtomicOp::and_ || op == AtomicOp::or_ || op == AtomicOp::xor_;
+  const bool bits =
+      op == AtomicOp::and_ || op == AtomicOp::or_ || op == AtomicOp::xor_ || op == AtomicOp::cas;
   const bool fits = t == i32 || t == i64 || t == u32 || t == u64 || t == f32 || t == f64;
   if (fits && !(bits && is_float(t))) return;
   throw UserError(at, fmt::format("atomic {} on elements of {}", name(op), name(t)),
@@ -80,6 +82,8 @@ const char* name(AtomicOp op) {
       return "xor";
     case AtomicOp::exch:
       return "exch";
+    case AtomicOp::cas:
+      return "cas";
   }
   return "?";
 }

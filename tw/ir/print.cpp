@@ -142,14 +142,17 @@ class Printer {
   std::string place(const Op& o) const {
     const auto* atomic = std::get_if<AtomicAttr>(&o.attr);
     const bool masked = atomic ? atomic->masked : o.as<PlaceAttr>().masked;
-    const size_t values = o.code == Opcode::gather ? 0 : 1;
+    const bool expects = atomic && atomic->op == AtomicOp::cas;
+    const size_t values = o.code == Opcode::gather ? 0 : expects ? 2 : 1;
     if (o.in.size() != view_of(o)->axes.size() + values + (masked ? 1 : 0))
       return fmt::format("{}?", info(o.code).name);
     const PlaceOperands in = place_operands(o);
     std::string s = info(o.code).name;
     if (atomic)
       s += fmt::format(" {} {} {}", name(atomic->op), name(atomic->order), name(atomic->scope));
-    if (in.value) s += fmt::format(" {} to", value(*in.value));
+    if (in.value) s += fmt::format(" {}", value(*in.value));
+    if (in.expected) s += fmt::format(" if {}", value(*in.expected));
+    if (in.value) s += " to";
     s += " " + view(*view_of(o), &in.at);
     if (in.mask) s += " mask " + value(*in.mask);
     if (o.code == Opcode::gather) s += pad(o.as<PlaceAttr>().pad, dtype_of_result(o));

@@ -128,6 +128,7 @@ PlaceOperands place_operands(const Op& op) {
   PlaceOperands r;
   r.at.assign(op.in.begin(), op.in.begin() + axes);
   if (op.code != Opcode::gather) r.value = op.in[static_cast<size_t>(axes)];
+  if (atomic && atomic->op == AtomicOp::cas) r.expected = op.in[static_cast<size_t>(axes) + 1];
   if (masked) r.mask = op.in.back();
   return r;
 }

@@ -45,7 +45,8 @@ struct View {
 };
 
 /// What an atomic makes of the old element and the new value.
-enum class AtomicOp : uint8_t { add, min, max, and_, or_, xor_, exch };
+/// cas: the value where the element is as expected, else the element.
+enum class AtomicOp : uint8_t { add, min, max, and_, or_, xor_, exch, cas };
 enum class MemoryOrder : uint8_t { relaxed, acquire, release, acq_rel };
 /// Among whom an atomic is indivisible and ordered.
 enum class MemoryScope : uint8_t { block, device, system };
@@ -78,7 +79,8 @@ struct ViewAttr {
 };
 /// Elements of a parameter at coordinates that are computed: along each of `view.axes` (whose
 /// origin is 0) those of one operand, along the others the origin. Operands are the coordinates,
-/// then the value of what writes, then the mask.
+/// then the value of what writes, of a cas the
+/// expected one, then the mask.
 struct PlaceAttr {
   View view;
   bool masked = false;
@@ -262,7 +264,7 @@ View* view_of(Op& op);
 /// The operands of a gather, scatter or atomic by their role.
 struct PlaceOperands {
   std::vector<ValueId> at;  ///< a coordinate for each of the view's axes
-  std::optional<ValueId> value, mask;
+  std::optional<ValueId> value, expected, mask;
 };
 PlaceOperands place_operands(const Op& op);
 

@@ -47,6 +47,12 @@ void atomic(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value,
 Tile atomic_fetch(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
                   const AtomicOptions& o = {}, SourceLoc line = SourceLoc::here());
 
+/// Compare and exchange: an element that equals `expected` becomes `desired`, indivisibly; gives
+/// what each element was before, 0 where nothing is looked at. Elements of i32, i64, u32, u64.
+Tile atomic_cas(const TensorRef& x, std::initializer_list<Arg> at, const Arg& expected,
+                const Arg& desired, const AtomicOptions& o = {},
+                SourceLoc line = SourceLoc::here());
+
 // ---- types and shapes
 
 /// rounding and saturate choose among floats, so they need a float on both sides. Floats become

@@ -18,13 +18,14 @@ struct Access {
   Opcode code;
   SourceLoc line;
   View view;
-  std::vector<ValueId> in;  ///< coordinates, then the value and the mask
-  std::vector<Type> at;     ///< of the coordinates
-  std::optional<Type> value, mask;
+  std::vector<ValueId> in;   ///< coordinates, then the value and the mask
+  std::vector<Type> at;      ///< of the coordinates
+  std::vector<Type> values;  ///< of what is written, and expected
+  std::optional<Type> mask;
 
   const Param& param() const { return t.program.params[static_cast<size_t>(view.param)]; }
   Type result() const {
-    const auto infer = [&] { return infer_place(code, at, value, mask, line); };
+    const auto infer = [&] { return infer_place(code, at, values, mask, line); };
     return {param().dtype, t.checked(infer)};
   }
 };
@@ -68,11 +69,12 @@ void add_value(Access& a, const Arg& value) {
   const DType want = a.param().dtype;
   const size_t rank = a.at.empty() ? 0 : a.at[0].shape.size();
   a.in.push_back(operand(a.t, value, {want, Extents(rank, 1)}));
-  a.value = a.t.type(a.in.back());
-  if (a.value->dtype != want)
+  const Type got = a.t.type(a.in.back());
+  a.values.push_back(got);
+  if (got.dtype != want)
     a.t.fail(a.line,
-             fmt::format("{} of {} into '{}', which holds {}", info(a.code).name,
-                         to_string(*a.value), a.param().name, name(want)),
+             fmt::format("{} of {} into '{}', which holds {}", info(a.code).name, to_string(got),
+                         a.param().name, name(want)),
              "cast it");
 }
 
@@ -84,14 +86,20 @@ bool add_mask(Access& a, const std::optional<Tile>& mask) {
   return true;
 }
 
-Op atomic_op(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
-             const AtomicOptions& o, SourceLoc line, Type& result) {
+/// `values`: the new one, and of a cas the expected one.
+Op atomic_op(const TensorRef& x, std::initializer_list<Arg> at, std::initializer_list<Arg> values,
+             AtomicOp op, const AtomicOptions& o, SourceLoc line, Type& result) {
   Access a = access(Opcode::atomic, x, at, line);
   a.t.checked([&] { check_atomic(op, a.param().dtype, line); });
-  add_value(a, value);
+  for (const Arg& value : values) add_value(a, value);
   const bool masked = add_mask(a, o.mask);
   result = a.result();
   return {Opcode::atomic, line, a.in, {}, AtomicAttr{a.view, masked, op, o.order, o.scope}, {}};
+}
+
+void refuse_cas(const TensorRef& x, AtomicOp op, SourceLoc line) {
+  if (op != AtomicOp::cas) return;
+  x.trace()->fail(line, "atomic with AtomicOp::cas", "atomic_cas() takes what is expected, too");
 }
 
 }  // namespace
@@ -118,14 +126,23 @@ void scatter(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value
 
 void atomic(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
             const AtomicOptions& o, SourceLoc line) {
+  refuse_cas(x, op, line);
   Type unused;
-  x.trace()->append(atomic_op(x, at, value, op, o, line, unused));
+  x.trace()->append(atomic_op(x, at, {value}, op, o, line, unused));
 }
 
 Tile atomic_fetch(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
                   const AtomicOptions& o, SourceLoc line) {
+  refuse_cas(x, op, line);
   Type type;
-  Op made = atomic_op(x, at, value, op, o, line, type);
+  Op made = atomic_op(x, at, {value}, op, o, line, type);
+  return Tile(x.trace(), x.trace()->emit(Opcode::atomic, made.in, made.attr, type, line));
+}
+
+Tile atomic_cas(const TensorRef& x, std::initializer_list<Arg> at, const Arg& expected,
+                const Arg& desired, const AtomicOptions& o, SourceLoc line) {
+  Type type;
+  Op made = atomic_op(x, at, {desired, expected}, AtomicOp::cas, o, line, type);
   return Tile(x.trace(), x.trace()->emit(Opcode::atomic, made.in, made.attr, type, line));
 }
 

@@ -108,7 +108,9 @@ class Update {
 
   void write() {
     if (e_.survey) return survey();
-    if (const auto mask = place_operands(op_).mask) mask_ = e_.value(*mask, at_);
+    const PlaceOperands in = place_operands(op_);
+    if (in.mask) mask_ = e_.value(*in.mask, at_);
+    if (in.expected) expected_ = e_.value(*in.expected, at_);
     Places p = places_of(e_, op_, at_);
     if (mask_ && mask_->text == "false") return keep_old("");
     if (mask_ && mask_->text == "true") mask_.reset();
@@ -122,23 +124,29 @@ class Update {
 
  private:
   void survey() {
-    if (const auto mask = place_operands(op_).mask) e_.value(*mask, at_);
+    const PlaceOperands in = place_operands(op_);
+    if (in.mask) e_.value(*in.mask, at_);
+    if (in.expected) e_.value(*in.expected, at_);
     const Places p = places_of(e_, op_, at_);
     e_.sizes.emplace_back(bytes(register_type(t_)), UINT32_MAX);
     e_.load(p.param, p.at, Number{!is_float(t_), 0, 0});
   }
 
-  std::string update(const std::string& pointer, const std::string& x) {
+  /// `lane`: what picks one lane of a register.
+  std::string update(const std::string& pointer, const std::string& x, const std::string& lane) {
     if (op_.code == Opcode::scatter)
       return fmt::format("{}({}, {})", c_.prelude.use("store", t_, 1), pointer, x);
     const auto& how = op_.as<AtomicAttr>();
     const bool own = c_.scratch_at.contains(how.view.param);
-    return fmt::format("{}({}, {})", use_atomic(c_.prelude, how, t_, own), pointer, x);
+    std::string expected;
+    if (expected_)
+      expected = ", " + (expected_->lanes > 1 ? named(*expected_) + lane : expected_->text);
+    return fmt::format("{}({}, {}{})", use_atomic(c_.prelude, how, t_, own), pointer, x, expected);
   }
 
   void one(const Places& p) {
     const Lane lane = LaneText(e_, p).text();
-    const std::string done = update(lane.pointer, value_.text);
+    const std::string done = update(lane.pointer, value_.text, "");
     if (old_) return keep_old(lane.inside.empty() ? done : lane.inside + " ? " + done + " : 0");
     line(lane.inside.empty() ? done : fmt::format("if ({}) {}", lane.inside, done));
   }
@@ -172,7 +180,7 @@ class Update {
       inside = fmt::format("{}[l]{}", named(*mask_), inside.empty() ? "" : " && " + inside);
     const std::string count = active_.empty() ? std::to_string(e_.lanes())
                                               : fmt::format("min({}, {})", active_, e_.lanes());
-    const std::string done = update(lane.pointer, x);
+    const std::string done = update(lane.pointer, x, "[l]");
     line(fmt::format("for (i64 l = 0; l < {}; ++l) {}{}", count,
                      inside.empty() ? "" : fmt::format("if ({}) ", inside), done));
   }
@@ -190,7 +198,7 @@ class Update {
   const Coords& at_;
   const std::string& active_;
   const DType t_;
-  std::optional<Reg> mask_;
+  std::optional<Reg> mask_, expected_;
 };
 
 const char* order_text(MemoryOrder order) {
@@ -223,6 +231,15 @@ const char* const kLoopText = R"(TW_INLINE $T $name($T* p, $T v) {
   }
 })";
 
+const char* const kCompareText = R"(TW_INLINE $T $name($T* p, $T v, $T expected) {
+  __atomic_compare_exchange_n(p, &expected, v, false, $order, $failure);
+  return expected;
+})";
+const char* const kOwnCompareText = R"(TW_INLINE $T $name($T* p, $T v, $T expected) {
+  const $T old = *p;
+  if (old == expected) *p = v;
+  return old;
+})";
 const char* const kOwnText = R"(TW_INLINE $T $name($T* p, $T v) {
   const $T old = *p;
   *p = $next;
@@ -243,6 +260,7 @@ const char* builtin_of(AtomicOp op) {
     case AtomicOp::min:
     case AtomicOp::max:
     case AtomicOp::exch:
+    case AtomicOp::cas:
       return nullptr;
   }
   return nullptr;
@@ -266,23 +284,35 @@ std::string next_of(Prelude& prelude, AtomicOp op, DType t) {
   return fmt::format("{}(old, v)", prelude.use(f, t, 1));
 }
 
+/// A failed exchange only loads.
+const char* failure_text(MemoryOrder order) {
+  const bool acquires = order == MemoryOrder::acquire || order == MemoryOrder::acq_rel;
+  return order_text(acquires ? MemoryOrder::acquire : MemoryOrder::relaxed);
+}
+
+/// Of memory that only this thread sees.
+std::string use_own(Prelude& prelude, AtomicOp op, DType t) {
+  const std::string f = fmt::format("tw_update_{}_{}", name(op), name(t));
+  Fill values{{"T", prelude.type(t)}, {"name", f}};
+  if (op != AtomicOp::cas) values.emplace_back("next", next_of(prelude, op, t));
+  prelude.add(f, fill(op == AtomicOp::cas ? kOwnCompareText : kOwnText, values));
+  return f;
+}
+
 }  // namespace
 
 // The scope is not looked at: all threads of a process share one memory.
 std::string use_atomic(Prelude& prelude, const AtomicAttr& how, DType t, bool own) {
-  if (own) {
-    const std::string f = fmt::format("tw_update_{}_{}", name(how.op), name(t));
-    prelude.add(f, fill(kOwnText, {{"T", prelude.type(t)},
-                                   {"name", f},
-                                   {"next", next_of(prelude, how.op, t)}}));
-    return f;
-  }
+  if (own) return use_own(prelude, how.op, t);
   const std::string f = fmt::format("tw_atomic_{}_{}_{}", name(how.op), name(t), name(how.order));
   Fill values{{"T", prelude.type(t)}, {"name", f}, {"order", order_text(how.order)}};
   const char* builtin = is_float(t) ? nullptr : builtin_of(how.op);
   const char* text = builtin ? kBuiltinText : kLoopText;
   if (how.op == AtomicOp::exch) {
     text = kExchangeText;
+  } else if (how.op == AtomicOp::cas) {
+    text = kCompareText;
+    values.emplace_back("failure", failure_text(how.order));
   } else if (builtin) {
     values.emplace_back("builtin", builtin);
   } else {
