@@ -224,6 +224,13 @@ TEST(Exact, StochasticRoundingTakesWordsByElement) {
   EXPECT_NE(run_op("cast %0 SR seed 8", f32, bf16, a), r);
 }
 
+TEST(Exact, LookupsGive0PastTheTable) {
+  EXPECT_THAT(run_op("lookup %0 in (-1.5, inf, 0.1)", i8, f16, {0, 1, 2, 3, -1, 127, -128}),
+              Same(Values{-1.5, kInf, decode(f16, encode(f16, 0.1)), 0, 0, 0, 0}));
+  EXPECT_THAT(run_op("lookup %0 in (5, 6)", u64, i32, {1, 0x1p63, 0x1p32, 0}),
+              Same(Values{6, 0, 0, 5}));
+}
+
 TEST(Exact, Bitcasts) {
   EXPECT_THAT(run_op("bitcast %0", f32, u32, {1, -0.0}), Same(Values{1065353216.0, 2147483648.0}));
   EXPECT_THAT(run_op("bitcast %0", u16, bf16, {0x3f80, 0xff80}), Same(Values{1, -kInf}));

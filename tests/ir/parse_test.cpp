@@ -69,6 +69,14 @@ constexpr Wrong kWrong[] = {
     {"if N < 4 {\n}", "wanted '} else {'"},
     {"}", "'}' closes nothing"},
     {"yield %0", "%0 is used where its definition does not reach"},
+    {"%0 = iota axis 0 : i32[4]\n%1 = lookup %0 (1, 2) : f32[4]",
+     "got '(1,', wanted 'in (<constants>)'"},
+    {"%0 = iota axis 0 : i32[4]\n%1 = lookup %0 in (1) : f32[4]",
+     "'lookup' in a table of 1 entries, wanted 2 to 256"},
+    {"%0 = iota axis 0 : i32[4]\n%1 = lookup %0 in (1, 300) : u8[4]",
+     "'lookup': 300 does not fit u8"},
+    {"%0 = iota axis 0 : i32[4]\n%1 = lookup %0 in (1, 0.5) : u8[4]",
+     "got '0.5)', wanted a constant of u8"},
     {"par axis 1 {\n}", "'par': axis 1 of a grid of 1 axes"},
 };
 

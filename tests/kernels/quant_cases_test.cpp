@@ -1,5 +1,6 @@
 #include <cmath>
 #include <gmock/gmock.h>
+#include <numbers>
 #include <random>
 
 #include "tw/kernels/quant/quant.h"
@@ -192,6 +193,42 @@ TEST(Repack, RefusesWhatDoesNotFit) {
   TW_EXPECT_ERROR(UserError, "K a multiple of 2 G", [&] {
     kernels::repack_awq(words, tensor(i32, {1, 1}, {0}), scales);
   });
+}
+
+TEST(Repack, BitsandbytesHasTheFirstNeighbourOnTop) {
+  const Tensor packed = tensor(u8, {8}, {0x01, 0x23, 0x45, 0x67, 0x76, 0x54, 0x32, 0x10});
+  const Int4Weights w = kernels::repack_bitsandbytes(packed, tensor(f32, {4}, {1, 2, 3, 4}), 2, 8);
+  EXPECT_THAT(to_doubles(w.codes), ElementsAre(0x20, 0x31, 0x64, 0x75, 0x57, 0x46, 0x13, 0x02));
+  EXPECT_THAT(to_doubles(w.scales), ElementsAre(1, 2, 3, 4));
+  TW_EXPECT_ERROR(UserError, "even blocks that end with the rows", [&] {
+    kernels::repack_bitsandbytes(packed, tensor(f32, {3}, {1, 2, 3}), 2, 8);
+  });
+}
+
+/// Quantiles of the normal distribution, scaled so that the outermost are 1: seven of each side of
+/// 0 above it, eight below (create_normal_map of bitsandbytes).
+TEST(Nf4, CodesAreQuantilesOfTheNormalDistribution) {
+  const auto quantile = [](double p) {
+    double low = -9, high = 9;
+    for (int i = 0; i < 100; ++i) {
+      const double middle = (low + high) / 2;
+      (std::erfc(-middle / std::sqrt(2.0)) / 2 < p ? low : high) = middle;
+    }
+    return low;
+  };
+  // (1 - 1/30 + 1 - 1/32) / 2, in as many digits as theirs has.
+  const double outermost = 0.9677083, top = quantile(outermost);
+  const auto scaled = [&](int i, int steps) {
+    return quantile(0.5 + i * (outermost - 0.5) / steps) / top;
+  };
+  // Theirs come of probabilities in f32, off by an ulp; the quantile is as steep as 1 / density.
+  const auto expect_near = [&](double got, double want) {
+    const double slope = std::sqrt(2 * std::numbers::pi) * std::exp(want * top * want * top / 2);
+    EXPECT_LE(std::abs(got - want), std::ldexp(1, -24) * slope / top);
+  };
+  EXPECT_EQ(kernels::kNf4[7], 0);
+  for (int i = 1; i <= 8; ++i) expect_near(kernels::kNf4[7 + i], scaled(i, 8));
+  for (int i = 1; i <= 7; ++i) expect_near(kernels::kNf4[7 - i], -scaled(i, 7));
 }
 
 TEST(Int4, QuantisedWeightsGiveTheProductOfWhatTheyStandFor) {

@@ -41,6 +41,18 @@ static const std::vector<Case> kPlaces = {
        Trace q("other");
        Tile c = gather(k.input("X", f32, {k.dim("N")}), {q.iota({8}, 0)});
      }},
+    {"entry that does not fit", __LINE__,
+     [](Trace& k) {
+       lookup({u8, {1, -1}}, k.zeros(u8, {8}));
+     }},
+    {"table too long", __LINE__,
+     [](Trace& k) {
+       lookup({f32, std::vector<Constant>(257, 0)}, k.zeros(u8, {8}));
+     }},
+    {"lookup of floats", __LINE__,
+     [](Trace& k) {
+       lookup({f32, {1, 2}}, k.zeros(f32, {8}));
+     }},
     {"scatter into an input", __LINE__,
      [](Trace& k) { scatter(k.input("X", f32, {k.dim("N")}), {k.iota({8}, 0)}, 1); }},
     {"scatter of another type", __LINE__,

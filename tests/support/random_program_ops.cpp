@@ -137,6 +137,19 @@ Known Writer::philox(const Known& counter, const Known& seed, const Known& strea
   return k;
 }
 
+Known Writer::lookup(const Known& index, DType t, int entries) {
+  TableAttr table;
+  for (int i = 0; i < entries; ++i) {
+    const auto n = static_cast<int64_t>(r.below(t == b1 ? 2 : 100));
+    table.entries.push_back(is_float(t) ? Number{false, 0, static_cast<double>(n - 50) / 8}
+                                        : Number{true, n, 0});
+  }
+  const auto size = static_cast<size_t>(entries);
+  Known k = emit(Opcode::lookup, {index}, infer_lookup(index.type, t, size, {}), table);
+  k.magnitude = is_float(t) ? 3 : 7;
+  return k;
+}
+
 Known Writer::slice(const Known& a, const Extents& start, const Extents& extents) {
   return emit(Opcode::slice, {a}, infer_slice(a.type, start, extents, {}), SliceAttr{start});
 }
@@ -304,6 +317,18 @@ Known Writer::guarded_divisor(const Known& b) {
   return binary(Opcode::max, magnitude, constant(c, 0.25));
 }
 
+void Writer::lookup_of_any() {
+  static const std::vector<DType> types{f32, f32, f32, f16, f64, i8, u8, i32, u64, b1};
+  static const std::vector<double> masks{7, 15, 15, 31};
+  Known index = of_class(false);
+  const int64_t entries = r.percent(75) ? r.between(2, 16) : r.between(17, 256);
+  if (r.percent(70)) {
+    const Type c{index.type.dtype, Extents(index.type.shape.size(), 1)};
+    index = binary(Opcode::and_, index, constant(c, r.of(masks)));
+  }
+  remember(lookup(index, r.of(types), static_cast<int>(entries)));
+}
+
 void Writer::elementwise_of(Opcode code) {
   const OpInfo& i = info(code);
   if (code == Opcode::where) {
@@ -348,6 +373,7 @@ void Writer::elementwise() {
   const Opcode code = r.of(codes);
   // All bounded by 1, and in all as often as each of the others.
   const size_t variant = p.values.size() % 3;
+  if (code == Opcode::rem && variant == 0) return lookup_of_any();
   elementwise_of(code == Opcode::tanh  ? kLikeTanh[variant]
                  : code == Opcode::erf ? kLikeErf[variant]
                                        : code);

@@ -59,6 +59,7 @@ class Writer {
   Known broadcast(const Known& a, const Extents& shape);
   Known reduce(const Known& a, int axis, Combiner c);
   Known philox(const Known& counter, const Known& seed, const Known& stream);
+  Known lookup(const Known& index, DType t, int entries);
   Known slice(const Known& a, const Extents& start, const Extents& extents);
   Known scan(const Known& a, const ScanAttr& how);
   Known dot(const Known& a, const Known& b, const Known& acc);
@@ -114,6 +115,7 @@ class Writer {
   Known tamed(const Known& a);
   Known reduced_to_ones(Known a);
   Known shaped(const Known& a, const Extents& shape);
+  void lookup_of_any();
   void elementwise_of(Opcode code);
   std::vector<Expr> origins(const Cut& c);
   Known decided();  ///< a value that backends agree on

@@ -33,6 +33,8 @@ void Machine::execute(const Op& op) {
       return cast(op);
     case Opcode::bitcast:
       return bitcast(op);
+    case Opcode::lookup:
+      return lookup(op);
     case Opcode::philox:
       return random(op);
     case Opcode::neg:
@@ -238,6 +240,17 @@ void Machine::bitcast(const Op& op) {
   define(op, map(out_type(op), in(op), [&](const Scalar& a) {
            return bounded_ ? bounded_bitcast(from, to, a) : exact_bitcast(from, to, a);
          }));
+}
+
+void Machine::lookup(const Op& op) {
+  const DType t = out_type(op).dtype;
+  const std::vector<Number>& table = op.as<TableAttr>().entries;
+  const auto entry = [&](const Scalar& index) {
+    if (index.undecided) return Scalar::unknown();
+    const auto at = static_cast<uint64_t>(index.i);  // a negative one is past the end
+    return from_number(t, at < table.size() ? table[at] : Number{!is_float(t), 0, 0});
+  };
+  define(op, map(out_type(op), in(op), entry));
 }
 
 void Machine::random(const Op& op) {

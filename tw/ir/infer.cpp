@@ -63,6 +63,7 @@ Needs needs(Opcode code) {
     case Opcode::atomic:
     case Opcode::cast:
     case Opcode::bitcast:
+    case Opcode::lookup:
     case Opcode::philox:
     case Opcode::where:
     case Opcode::reshape:
@@ -181,6 +182,7 @@ bool is_elementwise(Opcode code) {
     case Opcode::index:
     case Opcode::cast:
     case Opcode::bitcast:
+    case Opcode::lookup:
     case Opcode::philox:
     case Opcode::neg:
     case Opcode::abs:
@@ -310,6 +312,14 @@ Type infer_bitcast(const Type& a, DType to, SourceLoc at) {
   return {to, a.shape};
 }
 
+Type infer_lookup(const Type& index, DType to, size_t entries, SourceLoc at) {
+  check_needs(Needs::integer, "lookup", index, at);
+  if (entries < kLeastTable || entries > kLargestTable)
+    throw UserError(at, fmt::format("'lookup' in a table of {} entries, wanted {} to {}", entries,
+                                    kLeastTable, kLargestTable));
+  return {to, index.shape};
+}
+
 Type infer_philox(const Type& counter, const Type& seed, const Type& stream, SourceLoc at) {
   for (const Type& t : {counter, seed, stream})
     if (t.dtype != i64)
@@ -434,68 +444,6 @@ Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at) {
         "operands of one float type accumulate in f32 or f64 (f64 in f64), i8 and u8 "
         "in i32");
   return acc;
-}
-
-const char* name(Combiner c) {
-  switch (c) {
-    case Combiner::sum:
-      return "sum";
-    case Combiner::prod:
-      return "prod";
-    case Combiner::min:
-      return "min";
-    case Combiner::max:
-      return "max";
-    case Combiner::min_num:
-      return "min_num";
-    case Combiner::max_num:
-      return "max_num";
-    case Combiner::and_:
-      return "and";
-    case Combiner::or_:
-      return "or";
-    case Combiner::xor_:
-      return "xor";
-    case Combiner::custom:
-      return "custom";
-  }
-  return "?";
-}
-
-const char* name(CompareKind c) {
-  switch (c) {
-    case CompareKind::lt:
-      return "<";
-    case CompareKind::le:
-      return "<=";
-    case CompareKind::eq:
-      return "==";
-    case CompareKind::ne:
-      return "!=";
-  }
-  return "?";
-}
-
-const char* name(Precision p) {
-  switch (p) {
-    case Precision::ieee:
-      return "ieee";
-  }
-  return "?";
-}
-
-const char* name(Rounding r) {
-  switch (r) {
-    case Rounding::RN:
-      return "RN";
-    case Rounding::RZ:
-      return "RZ";
-    case Rounding::RU:
-      return "RU";
-    case Rounding::SR:
-      return "SR";
-  }
-  return "?";
 }
 
 }  // namespace tw

@@ -22,6 +22,8 @@ Type infer_binary(Opcode code, const Type& a, const Type& b, SourceLoc at);
 Type infer_where(const Type& mask, const Type& a, const Type& b, SourceLoc at);
 Type infer_cast(const Type& a, DType to, SourceLoc at);
 Type infer_bitcast(const Type& a, DType to, SourceLoc at);
+/// In a table of so many constants of `to`.
+Type infer_lookup(const Type& index, DType to, size_t entries, SourceLoc at);
 /// Values and indices of one part or two, in turns; gives those of the k first.
 std::vector<Type> infer_top_k(const std::vector<Type>& in, int64_t k, SourceLoc at);
 Type infer_philox(const Type& counter, const Type& seed, const Type& stream, SourceLoc at);

@@ -191,6 +191,7 @@ void check_index(const Program& p, const Op& op) {
 }
 
 // The type that the operands of an op with one result give it.
+// budget: table, one case an op
 Type expected(const Program& p, const Op& op) {
   auto in = [&](size_t k) -> const Type& { return p.type(op.in[k]); };
   const Type& out = p.type(op.out[0]);
@@ -218,6 +219,8 @@ Type expected(const Program& p, const Op& op) {
       return infer_cast(in(0), out.dtype, op.at);
     case Opcode::bitcast:
       return infer_bitcast(in(0), out.dtype, op.at);
+    case Opcode::lookup:
+      return infer_lookup(in(0), out.dtype, op.as<TableAttr>().entries.size(), op.at);
     case Opcode::philox:
       return infer_philox(in(0), in(1), in(2), op.at);
     case Opcode::reshape:
@@ -289,6 +292,8 @@ void check_op(const Program& p, const Facts& facts, const Op& op) {
   const Type& out = p.type(op.out[0]);
   if (op.code == Opcode::load) check_view(p, op, out);
   if (op.code == Opcode::full) check_number(op, op.as<FullAttr>().value, out.dtype);
+  if (op.code == Opcode::lookup)
+    for (const Number& n : op.as<TableAttr>().entries) check_number(op, n, out.dtype);
   if (op.code == Opcode::cast) check_cast(p, op);
   if (op.code == Opcode::iota) check_iota(p, op);
   if (op.code == Opcode::index) check_index(p, op);

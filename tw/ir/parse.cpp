@@ -167,7 +167,7 @@ class Parser : private Names {
     o.code = c.opcode();
     attribute(o, c, head);
     const std::vector<Type> types = result_types(o, c, head.results.size());
-    if (head.constant) o.attr = FullAttr{head.constant->number(types[0].dtype)};
+    if (head.constant) constants(o, *head.constant, types[0].dtype);
     if (has_regions(o))
       regions(o, c, head, depth);
     else
@@ -252,6 +252,7 @@ class Parser : private Names {
                                                   {Opcode::scatter, &Parser::place},
                                                   {Opcode::atomic, &Parser::place},
                                                   {Opcode::cast, &Parser::cast},
+                                                  {Opcode::lookup, &Parser::table},
                                                   {Opcode::transpose, &Parser::transpose},
                                                   {Opcode::slice, &Parser::slice},
                                                   {Opcode::reduce, &Parser::fold},
@@ -271,6 +272,28 @@ class Parser : private Names {
   void constant(Op&, Cursor& c, Head& head) {
     head.constant = c;
     c.token();
+  }
+  void table(Op& o, Cursor& c, Head& head) {
+    o.in = {use(c)};
+    if (!c.take_word("in")) c.wanted("'in (<constants>)'");
+    c.expect("(");
+    head.constant = c;
+    do {
+      c.token();
+    } while (c.take(","));
+    c.expect(")");
+  }
+  /// What stood where the cursor is, now that the type is known.
+  static void constants(Op& o, Cursor c, DType t) {
+    if (o.code == Opcode::full) {
+      o.attr = FullAttr{c.number(t)};
+      return;
+    }
+    TableAttr a;
+    do {
+      a.entries.push_back(c.number(t));
+    } while (c.take(","));
+    o.attr = a;
   }
   void axis(Op& o, Cursor& c, Head&) { o.attr = AxisAttr{c.axis()}; }
   void index(Op& o, Cursor& c, Head&) { o.attr = IndexAttr{expr(c, {":"})}; }

@@ -231,6 +231,10 @@ class Printer {
         return place(o);
       case Opcode::cast:
         return cast(o);
+      case Opcode::lookup:
+        return fmt::format("lookup {} in ({})", values(o.in),
+                           join(o.as<TableAttr>().entries,
+                                [&](const Number& n) { return number(n, dtype_of_result(o)); }));
       case Opcode::transpose:
         return fmt::format("transpose {} perm ({})", values(o.in),
                            fmt::join(o.as<PermAttr>().perm, ", "));

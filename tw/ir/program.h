@@ -44,6 +44,9 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
+/// How many constants the table of a lookup may have.
+inline constexpr size_t kLeastTable = 2, kLargestTable = 256;
+
 /// What an atomic makes of the old element and the new value.
 /// cas: the value where the element is as expected, else the element.
 enum class AtomicOp : uint8_t { add, min, max, and_, or_, xor_, exch, cas };
@@ -101,6 +104,11 @@ struct CastAttr {
   Expr seed;
   bool operator==(const CastAttr&) const = default;
 };
+/// Constants of the result's dtype, kLeastTable to kLargestTable of them.
+struct TableAttr {
+  std::vector<Number> entries;
+  bool operator==(const TableAttr&) const = default;
+};
 struct PermAttr {
   std::vector<int> perm;
   bool operator==(const PermAttr&) const = default;
@@ -154,8 +162,8 @@ struct CondAttr {
   bool operator==(const CondAttr&) const = default;
 };
 using Attr = std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, PlaceAttr, AtomicAttr,
-                          CastAttr, PermAttr, ReduceAttr, ScanAttr, TopKAttr, SliceAttr, DotAttr,
-                          LoopAttr, CondAttr, ContractAttr>;
+                          CastAttr, TableAttr, PermAttr, ReduceAttr, ScanAttr, TopKAttr, SliceAttr,
+                          DotAttr, LoopAttr, CondAttr, ContractAttr>;
 
 /// Index into Program::values.
 using ValueId = uint32_t;

@@ -80,6 +80,21 @@ Tile bitcast(const Tile& x, DType to, SourceLoc at) {
                 [&](const Type& a) { return infer_bitcast(a, to, at); });
 }
 
+Tile lookup(const Table& table, const Tile& index, SourceLoc at) {
+  TraceState& t = *index.trace();
+  TableAttr a;
+  for (const Constant& c : table.entries) {
+    const auto number = c.as(table.dtype);
+    if (!number)
+      t.fail(at, fmt::format("entry {} of a table, {}, does not fit {}", a.entries.size(), c.text(),
+                             name(table.dtype)));
+    a.entries.push_back(*number);
+  }
+  const size_t entries = a.entries.size();
+  return shaped(Opcode::lookup, index, std::move(a), at,
+                [&](const Type& i) { return infer_lookup(i, table.dtype, entries, at); });
+}
+
 Tile philox(const Tile& counter, const Arg& seed, const Arg& stream, SourceLoc at) {
   TraceState& t = *counter.trace();
   const ValueId c = counter.read(at);

@@ -64,6 +64,13 @@ struct CastOptions {
   Index seed = 0;
 };
 Tile cast(const Tile& x, DType t, const CastOptions& o = {}, SourceLoc at = SourceLoc::here());
+/// Constants of one dtype.
+struct Table {
+  DType dtype;
+  std::vector<Constant> entries;  ///< 2 to 256
+};
+/// Per element table[index]; 0 (false) where the index is negative or past the last entry.
+Tile lookup(const Table& table, const Tile& index, SourceLoc at = SourceLoc::here());
 /// Random bits (u32) that depend on counter, seed and stream only: word 0 of Philox 4x32-10 (Salmon
 /// et al., SC 2011) for each counter, with key (seed, stream). All are i64.
 Tile philox(const Tile& counter, const Arg& seed, const Arg& stream = 0,

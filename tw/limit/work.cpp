@@ -88,6 +88,7 @@ int flops_per_element(Opcode code) {
     case Opcode::scatter:
     case Opcode::atomic:
     case Opcode::cast:
+    case Opcode::lookup:
     case Opcode::philox:
     case Opcode::bitcast:
     case Opcode::not_:

@@ -111,7 +111,7 @@ std::vector<PreludeFunction> arithmetic_functions() {
       dot4("uu", "$A", "$A", "($W)(($R)a & 255)", "($W)(($R)a >> 8)", "($W)(($R)b & 255)",
            "($W)(($R)b >> 8)"),
       {"lookup", "", "",
-       "TW_INLINE $V tw_lookup($V table, $I number) {\n  $V r;\n"
+       "TW_INLINE $V tw_lookup(const $E* table, $I number) {\n  $V r;\n"
        "  for (int l = 0; l < $L; ++l) r[l] = table[number[l] & 15];\n  return r;\n}"},
       {"extend", "", "",
        "TW_INLINE i32x$L tw_extend($V v) { return __builtin_convertvector(v, i32x$L); }"},

@@ -170,11 +170,35 @@ std::string spread(int from) {
       "  return __builtin_ia32_permvarsf512_mask(wide, (i32x16){{{1}}}, wide, -1);\n#endif\n}}",
       from, lanes, from == 2 ? "(f32x4){x[0], x[1]}" : "x");
 }
-// The table's element that the low four bits of a lane name.
-const char* const kLookup =
-    "TW_INLINE $V tw_lookup($V table, $I number) {\n#if defined(__clang__)\n"
-    "  return __builtin_ia32_permvarsf512(table, number);\n#else\n"
-    "  return __builtin_ia32_permvarsf512_mask(table, number, table, -1);\n#endif\n}";
+// The entry, of sixteen, that a lane names.
+const char* const kLookup16 =
+    "TW_INLINE $V tw_lookup(const $E* table, $I number) {\n"
+    "  const f32x16 all = (f32x16)*(const $P*)table;\n#if defined(__clang__)\n"
+    "  return ($V)__builtin_ia32_permvarsf512(all, number);\n#else\n"
+    "  return ($V)__builtin_ia32_permvarsf512_mask(all, number, all, -1);\n#endif\n}";
+const char* const kLookup8 =
+    "TW_INLINE $V tw_lookup(const $E* table, $I number) {\n"
+    "  const f32x8 low = __builtin_ia32_permvarsf256((f32x8)*(const $P*)table, number);\n"
+    "  const f32x8 high = __builtin_ia32_permvarsf256((f32x8)*(const $P*)(table + 8), number);\n"
+    "  return ($V)__builtin_ia32_blendvps256(low, high, (f32x8)(number << 28));\n}";
+// Bytes are permuted within 16 bytes, so every 16 of a register hold the table.
+std::string lookup_bytes(const char* call) {
+  return fmt::format(
+      "TW_INLINE $V tw_lookup(const $E* table, $I number) {{\n"
+      "  typedef char Table __attribute__((vector_size(16), aligned(1), may_alias));\n"
+      "  typedef char Bytes __attribute__((vector_size($L)));\n"
+      "  const Table t = *(const Table*)table;\n{}}}",
+      call);
+}
+const char* const kBytes16 = "  return ($V)__builtin_ia32_pshufb128((Bytes)t, (Bytes)number);\n";
+const char* const kBytes32 =
+    "  const Bytes all = __builtin_shufflevector(t, t, $Z);\n"
+    "  return ($V)__builtin_ia32_pshufb256(all, (Bytes)number);\n";
+const char* const kBytes64 =
+    "  const auto half = __builtin_shufflevector(t, t, $Y);\n"
+    "  const Bytes all = __builtin_shufflevector(half, half, $Z);\n#if defined(__clang__)\n"
+    "  return ($V)__builtin_ia32_pshufb512(all, (Bytes)number);\n#else\n"
+    "  return ($V)__builtin_ia32_pshufb512_mask(all, (Bytes)number, all, -1);\n#endif\n";
 
 const Builtin kBuiltins[] = {
     {"fma", "exp_polynomial", {f32}, kAny, kPolynomialOnce},
@@ -186,13 +210,20 @@ const Builtin kBuiltins[] = {
     {"avx512", "unpack_f16", {f16}, 16, kUnpackF16In16},
     {"avx512", "unpack_f16", {f16}, 8, kUnpackF16In8},
     {"avx2", "unpack_f16", {f16}, 8, kUnpackF16In8},
-    {"avx512", "lookup", {f32}, 16, kLookup},
     {"avx512", "spread_2", {f32}, 16, spread(2)},
     {"avx512", "spread_4", {f32}, 16, spread(4)},
     {"avx512", "join", {i8, u8}, 64, kJoin512},
     {"avx512", "join", {i8, u8}, 32, kJoin256},
     {"avx512", "join", {i32, u32, f32}, 16, kJoin512},
     {"avx512", "join", {i32, u32, f32}, 8, kJoin256},
+    {"avx512", "lookup", {f32, i32, u32}, 16, kLookup16},
+    {"avx512", "lookup", {f32, i32, u32}, 8, kLookup8},
+    {"avx512", "lookup", {i8, u8}, 64, lookup_bytes(kBytes64)},
+    {"avx512", "lookup", {i8, u8}, 32, lookup_bytes(kBytes32)},
+    {"avx512", "lookup", {i8, u8}, 16, lookup_bytes(kBytes16)},
+    {"avx2", "lookup", {f32, i32, u32}, 8, kLookup8},
+    {"avx2", "lookup", {i8, u8}, 32, lookup_bytes(kBytes32)},
+    {"avx2", "lookup", {i8, u8}, 16, lookup_bytes(kBytes16)},
     {"avx512", "extend", {i8}, 16, extend_16("s")},
     {"avx512", "extend", {u8}, 16, extend_16("z")},
     {"avx512", "extend", {i8}, 8, extend_8("s")},

@@ -19,17 +19,6 @@ Reg from_bool(Expression& e, const Reg& a, DType to) {
                   fmt::format("__builtin_convertvector({} & 1, {})", a.text, type));
 }
 
-Reg convert(Expression& e, const Reg& a, DType to) {
-  if (a.lanes > 1 && bytes(a.dtype) == 1 && is_int(a.dtype) && (is_float(to) || to == i32)) {
-    const std::string f = e.context().prelude.use("extend", a.dtype, a.lanes);
-    const Reg wide = e.define(i32, a.lanes, a.loops, fmt::format("{}({})", f, a.text));
-    return to == i32 ? wide : convert(e, wide, to);
-  }
-  const std::string type = e.context().prelude.type(register_type(to), a.lanes);
-  const char* form = a.lanes == 1 ? "({1}){0}" : "__builtin_convertvector({0}, {1})";
-  return e.define(to, a.lanes, a.loops, fmt::format(fmt::runtime(form), a.text, type));
-}
-
 /// The linear number of the element in its tile: the counter of its random word.
 Expr element_number(const Extents& shape, const Coords& at) {
   Expr flat = 0;
@@ -73,23 +62,23 @@ Reg to_float(Expression& e, const Op& op, const Coords& at, const Reg& a, DType 
   const bool nearest = how.rounding == Rounding::RN && !how.saturate;
   if (a.dtype == b1) return from_bool(e, a, to);
   if (widens && !how.saturate) {
-    if (register_type(a.dtype) != register_type(to)) return convert(e, a, to);
+    if (register_type(a.dtype) != register_type(to)) return converted(e, a, to);
     Reg r = a;
     r.dtype = to;
     return r;
   }
-  if (nearest && (to == f32 || to == f64)) return convert(e, a, to);
+  if (nearest && (to == f32 || to == f64)) return converted(e, a, to);
   // Integers up to 16 bits, and floats that live in f32, round once from f32.
   const bool from_f32 = is_float(a.dtype) ? a.dtype != f64 : bytes(a.dtype) <= 2;
   if (!nearest || !from_f32) return round_any(e, op, at, a, to);
-  Reg r = is_float(a.dtype) ? a : convert(e, a, f32);
+  Reg r = is_float(a.dtype) ? a : converted(e, a, f32);
   r.dtype = to;
   return e.rounded(r);
 }
 
 Reg to_int(Expression& e, const Reg& a, DType to) {
   if (a.dtype == b1) return from_bool(e, a, to);
-  if (!is_float(a.dtype)) return convert(e, a, to);
+  if (!is_float(a.dtype)) return converted(e, a, to);
   const DType from = register_type(a.dtype);
   const bool lanes_of_i32 = a.lanes > 1 && from == f32 && to == i32;
   const std::string f = e.context().prelude.use(
@@ -100,6 +89,17 @@ Reg to_int(Expression& e, const Reg& a, DType to) {
 }
 
 }  // namespace
+
+Reg converted(Expression& e, const Reg& a, DType to) {
+  if (a.lanes > 1 && bytes(a.dtype) == 1 && is_int(a.dtype) && (is_float(to) || to == i32)) {
+    const std::string f = e.context().prelude.use("extend", a.dtype, a.lanes);
+    const Reg wide = e.define(i32, a.lanes, a.loops, fmt::format("{}({})", f, a.text));
+    return to == i32 ? wide : converted(e, wide, to);
+  }
+  const std::string type = e.context().prelude.type(register_type(to), a.lanes);
+  const char* form = a.lanes == 1 ? "({1}){0}" : "__builtin_convertvector({0}, {1})";
+  return e.define(to, a.lanes, a.loops, fmt::format(fmt::runtime(form), a.text, type));
+}
 
 Reg cast_element(Expression& e, const Op& op, const Coords& at) {
   if (const std::optional<Reg> r = look_up(e, op.out[0], at)) return *r;

@@ -250,6 +250,7 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::load, load},
     {Opcode::gather, gather},
     {Opcode::cast, cast_element},
+    {Opcode::lookup, lookup_element},
     {Opcode::bitcast, bitcast},
     {Opcode::philox, philox},
     {Opcode::neg, neg},

@@ -25,6 +25,10 @@ std::optional<Expr> as_index(Expression& e, ValueId v, const Coords& at,
 Reg select(Expression& e, const Reg& mask, Reg a, Reg b);
 Reg combine_pair(Expression& e, Opcode code, Reg a, Reg b);
 
+Reg lookup_element(Expression& e, const Op& op, const Coords& at);
+/// The C++ conversion of lanes or one element to a type: of integers, wrapping, to any; of floats
+/// to floats.
+Reg converted(Expression& e, const Reg& a, DType to);
 Reg cast_element(Expression& e, const Op& op, const Coords& at);
 /// An element of a short reduction: see is_short_reduction.
 Reg reduce_element(Expression& e, const Op& op, const Coords& at);

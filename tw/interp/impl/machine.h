@@ -104,6 +104,7 @@ class Machine {
   void atomic(const Op& op);
   void cast(const Op& op);
   void bitcast(const Op& op);
+  void lookup(const Op& op);
   void random(const Op& op);
   void unary(const Op& op);
   void binary(const Op& op);

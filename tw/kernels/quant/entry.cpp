@@ -85,6 +85,10 @@ Program trace_int4(const Problem& p, const CpuMachine&, int) {
   const Int4Layout layout = layout_of(p, 2);
   return gemv_int4(p.dtype, layout, int4_tiling(p.extent("k"), layout));
 }
+Program trace_nf4(const Problem& p, const CpuMachine&, int) {
+  const Int4Layout layout = layout_of(p, 2);
+  return gemv_nf4(p.dtype, layout, int4_tiling(p.extent("k"), layout));
+}
 Program trace_int4_int8(const Problem& p, const CpuMachine&, int) {
   const Int4Layout layout = layout_of(p, 8);
   return gemv_int4_int8(layout, int4_tiling(p.extent("k"), layout));
@@ -94,6 +98,9 @@ Program trace_quantize_int8(const Problem& p, const CpuMachine&, int) {
 }
 Program trace_quantize_int4(const Problem& p, const CpuMachine&, int) {
   return quantize_int4(p.dtype, layout_of(p, 2));
+}
+Program trace_quantize_nf4(const Problem& p, const CpuMachine&, int) {
+  return quantize_nf4(p.dtype, layout_of(p, 2));
 }
 Program trace_integer(const Problem& p, const CpuMachine&, int) {
   return matmul_integer(p.dtype, integer_b(p));
@@ -146,6 +153,30 @@ std::vector<Problem> int4_sweep(bool narrow) {
 std::vector<Problem> gemv_int4_sweep() { return int4_sweep(true); }
 std::vector<Problem> gemv_int4_int8_sweep() { return int4_sweep(false); }
 
+Problem nf4(Problem p, int64_t group, const char* scale = "f32") {
+  p.shape["group"] = group;
+  p.options = {{"scale", scale}};
+  return p;
+}
+
+/// As above; a tail, and rows whose end is no end of a group.
+std::vector<Problem> gemv_nf4_sweep() {
+  return {nf4(mnk(1, 1, 8, f32), 8),          nf4(mnk(1, 37, 192, f32), 64),
+          nf4(mnk(3, 35, 157, f32), 64),      nf4(mnk(1, 7, 1100, f32), 256, "f16"),
+          nf4(mnk(2, 5, 4096 + 24, f32), 64), nf4(mnk(1, 3, 90, f32), 24, "f16"),
+          nf4(mnk(2, 0, 16, f32), 16),        nf4(mnk(1, 4, 0, f32), 16),
+          nf4(mnk(1, 5, 7, f32), 6),          nf4(mnk(2, 9, 288, bf16), 64)};
+}
+
+std::vector<Problem> quantize_nf4_sweep() {
+  std::vector<Problem> all;
+  for (auto [n, k, group] :
+       {std::array{1, 1, 2}, {3, 70, 64}, {2, 200, 32}, {2, 33, 10}, {0, 16, 8}})
+    all.push_back(nf4(rows("n", n, k, group, f32), group, group == 32 ? "f16" : "f32"));
+  all.push_back(nf4(rows("n", 4, 100, 48, bf16), 48));
+  return all;
+}
+
 std::vector<Problem> quantize_int8_sweep() {
   return {rows("m", 1, 1, 64, f32),       rows("m", 3, 70, 32, f32),
           rows("m", 5, 64, 64, f32),      rows("m", 2, 9000, 9000, f32),
@@ -189,24 +220,31 @@ std::vector<Problem> int4_bench() {
   for (const Problem& p : gemv_shapes()) all.push_back(grouped(p, 64));
   return all;
 }
+std::vector<Problem> nf4_bench() {
+  std::vector<Problem> all;
+  for (const Problem& p : gemv_shapes()) all.push_back(nf4(p, 64));
+  return all;
+}
+std::vector<Problem> quantize_nf4_bench() { return {nf4(rows("n", 4096, 4096, 64, f32), 64)}; }
 std::vector<Problem> quantize_int8_bench() { return {rows("m", 1, 4096, 64, f32)}; }
 std::vector<Problem> quantize_int4_bench() { return {rows("n", 4096, 4096, 64, f32)}; }
 std::vector<Problem> integer_bench() { return {mnk(256, 256, 256, u8)}; }
 
-}  // namespace
+using check::Family;
 
-std::vector<KernelEntry> quant_entries() {
-  using check::Family;
+const KernelEntry::Axis kDepthAxis{"k", 4096, "terms"},
+    kGroupAxis{"group", 64, "elements that share a scale"};
+const KernelEntry::Option kScaleOption{"scale", {"f32", "f16"}, "type of the scales"};
+const KernelEntry::Option kZerosOption{
+    "zero_points", {"no", "yes"}, "codes less those of Z, not less 8"};
+
+std::vector<KernelEntry> quantised_products() {
   const KernelEntry::Axis m{"m", 1, "rows of X and Y"}, n{"n", 4096, "rows of W, columns of Y"};
-  const KernelEntry::Axis k{"k", 4096, "terms"}, group{"group", 64, "elements that share a scale"};
-  const KernelEntry::Option scale{"scale", {"f32", "f16"}, "type of the scales"};
-  const KernelEntry::Option zeros{
-      "zero_points", {"no", "yes"}, "codes less those of Z, not less 8"};
   return {
       {"gemv_int8",
        "Y = X W^T * S: 8-bit weights, one scale a row; few rows of X",
        Family::gemm,
-       {n, m, k},
+       {n, m, kDepthAxis},
        {},
        {f32, bf16},
        int8_arguments,
@@ -217,8 +255,8 @@ std::vector<KernelEntry> quant_entries() {
       {"gemv_int4",
        "Y = X D^T: 4-bit weights D by groups; few rows of X",
        Family::gemm,
-       {n, m, k, group},
-       {scale, zeros},
+       {n, m, kDepthAxis, kGroupAxis},
+       {kScaleOption, kZerosOption},
        {f32, bf16},
        int4_arguments,
        trace_int4,
@@ -228,18 +266,34 @@ std::vector<KernelEntry> quant_entries() {
       {"gemv_int4_int8",
        "Y = X D^T: 4-bit weights D and 8-bit X, both by groups",
        Family::gemm,
-       {n, m, k, group},
-       {scale, zeros},
+       {n, m, kDepthAxis, kGroupAxis},
+       {kScaleOption, kZerosOption},
        {f32},
        int4_int8_arguments,
        trace_int4_int8,
        gemv_int4_int8_reference,
        gemv_int4_int8_sweep,
        int4_bench},
+      {"gemv_nf4",
+       "Y = X D^T: 4-bit weights D by groups, codes of NF4; few rows of X",
+       Family::gemm,
+       {n, m, kDepthAxis, kGroupAxis},
+       {kScaleOption},
+       {f32, bf16},
+       int4_arguments,
+       trace_nf4,
+       gemv_nf4_reference,
+       gemv_nf4_sweep,
+       nf4_bench},
+  };
+}
+
+std::vector<KernelEntry> quantisers_and_integers() {
+  return {
       {"quantize_int8",
        "8-bit integers and scales by groups of the rows of X[m, k]",
        Family::exact,
-       {{"m", 1, "rows"}, k, group},
+       {{"m", 1, "rows"}, kDepthAxis, kGroupAxis},
        {},
        {f32, bf16},
        quantize_int8_arguments,
@@ -250,14 +304,25 @@ std::vector<KernelEntry> quant_entries() {
       {"quantize_int4",
        "4-bit codes, scales and zero points by groups of the rows of X[n, k]",
        Family::exact,
-       {{"n", 4096, "rows"}, k, group},
-       {scale, zeros},
+       {{"n", 4096, "rows"}, kDepthAxis, kGroupAxis},
+       {kScaleOption, kZerosOption},
        {f32, bf16},
        quantize_int4_arguments,
        trace_quantize_int4,
        quantize_int4_reference,
        quantize_int4_sweep,
        quantize_int4_bench},
+      {"quantize_nf4",
+       "NF4 codes and scales by groups of the rows of X[n, k]",
+       Family::exact,
+       {{"n", 4096, "rows"}, kDepthAxis, kGroupAxis},
+       {kScaleOption},
+       {f32, bf16},
+       quantize_int4_arguments,
+       trace_quantize_nf4,
+       quantize_nf4_reference,
+       quantize_nf4_sweep,
+       quantize_nf4_bench},
       {"matmul_integer",
        "C = (A - za)(B - zb) of 8-bit integers, exact in i32",
        Family::exact,
@@ -270,6 +335,14 @@ std::vector<KernelEntry> quant_entries() {
        integer_sweep,
        integer_bench},
   };
+}
+
+}  // namespace
+
+std::vector<KernelEntry> quant_entries() {
+  std::vector<KernelEntry> all = quantised_products();
+  for (KernelEntry& k : quantisers_and_integers()) all.push_back(std::move(k));
+  return all;
 }
 
 }  // namespace tw::kernels

@@ -83,10 +83,11 @@ class Int4Rows {
   std::vector<TensorRef> zeros_;
 };
 
-}  // namespace
-
-Program gemv_int4(DType type, const Int4Layout& layout, const GemvTiling& t) {
-  Trace k("gemv_int4");
+/// Y = X D^T, where steps(w, n, j), f32[rows, groups, 2, half], times the scales is a tile of D.
+template <class Steps>
+Program product_by_groups(const char* name, DType type, const Int4Layout& layout,
+                          const GemvTiling& t, const Steps& steps) {
+  Trace k(name);
   const int64_t half = layout.group / 2, rows = t.rows, groups = t.depth;
   Index M = k.dim("M"), N = k.dim("N"), K = k.dim("K"), G = k.dim("G");
   TensorRef X = k.input("X", type, {M, K});
@@ -98,13 +99,29 @@ Program gemv_int4(DType type, const Int4Layout& layout, const GemvTiling& t) {
   for (Index j : k.range(cdiv(G, groups))) {
     Tile x =
         reshape(cast(load(X[m].tile({j}, {groups * layout.group})), f32), {1, groups, 2, half});
-    Tile zero = reshape(cast(w.zero_points(n, j), f32), {rows, groups, 1, 1});
-    Tile terms = x * (cast(w.codes(n, j), f32) - zero);
+    Tile terms = x * steps(w, n, j);
     Tile sums = reduce(terms, 2, Combiner::sum) * reshape(w.scales(n, j), {rows, groups, 1, 1});
     acc += row_sum(reshape(sums, {rows, groups * half}));
   }
   store(Y[m].tile({n}, {rows}), cast(reshape(acc, {rows}), type));
   return k.finish();
+}
+
+}  // namespace
+
+Program gemv_int4(DType type, const Int4Layout& layout, const GemvTiling& t) {
+  const auto steps = [&](Int4Rows& w, const Index& n, const Index& j) {
+    Tile zero = reshape(cast(w.zero_points(n, j), f32), {t.rows, t.depth, 1, 1});
+    return cast(w.codes(n, j), f32) - zero;
+  };
+  return product_by_groups("gemv_int4", type, layout, t, steps);
+}
+
+Program gemv_nf4(DType type, const Int4Layout& layout, const GemvTiling& t) {
+  const auto steps = [](Int4Rows& w, const Index& n, const Index& j) {
+    return lookup({f32, {std::begin(kNf4), std::end(kNf4)}}, w.codes(n, j));
+  };
+  return product_by_groups("gemv_nf4", type, layout, t, steps);
 }
 
 Program gemv_int4_int8(const Int4Layout& layout, const GemvTiling& t) {

@@ -35,6 +35,32 @@ Program gemv_int8(DType x, const GemvTiling& tiling);
 /// terms = K + 1. Scales must be finite.
 Program gemv_int4(DType x, const Int4Layout& layout, const GemvTiling& tiling);
 
+/// What the codes of NF4 stand for: NormalFloat of 4 bits, quantiles of a normal distribution
+/// scaled to [-1, 1] (Dettmers et al. 2023, arXiv 2305.14314, appendix E; the values of
+/// bitsandbytes).
+inline constexpr float kNf4[16] = {
+    -1.0f,
+    -0.6961928009986877f,
+    -0.5250730514526367f,
+    -0.39491748809814453f,
+    -0.28444138169288635f,
+    -0.18477343022823334f,
+    -0.09105003625154495f,
+    0.0f,
+    0.07958029955625534f,
+    0.16093020141124725f,
+    0.24611230194568634f,
+    0.33791524171829224f,
+    0.44070982933044434f,
+    0.5626170039176941f,
+    0.7229568362236023f,
+    1.0f,
+};
+
+/// Y[M, N] = X[M, K] D^T for D[n, k] = kNf4[code] * scale of its group, in the layout of 4-bit
+/// weights without zero points; X, Y, sums and error bound as in gemv_int4.
+Program gemv_nf4(DType x, const Int4Layout& layout, const GemvTiling& tiling);
+
 /// The same with activations X i8[M, K] and their scales SX f32[M, G]: sums of a group are exact
 /// integers, then f32. The group is a multiple of 8. Y is f32; bound check::bound(gemm), terms =
 /// G + 1 on magnitudes of the groups' sums. Frantar et al. 2022 and ggml's q4_0 x q8_0 product.
@@ -52,6 +78,11 @@ Program quantize_int8(DType x, int64_t k, int64_t group);
 /// code 0. Exact, as above.
 Program quantize_int4(DType x, const Int4Layout& layout);
 
+/// Codes and scales of X[N, K] for gemv_nf4: S = max|x| of the group rounded to its type, the code
+/// is that of the entry of kNf4 nearest to x / S (of two the lower). Where S is 0 all codes are 7.
+/// Exact, as above.
+Program quantize_nf4(DType x, const Int4Layout& layout);
+
 /// C i32[M, N] = (A[M, K] - za[1]) (B[K, N] - zb[N]) of u8 or i8, exact modulo 2^32 (ONNX
 /// MatMulInteger).
 Program matmul_integer(DType a, DType b);
@@ -63,9 +94,11 @@ int64_t int8_group(int64_t k, int64_t group);
 
 check::Reference gemv_int8_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference gemv_int4_reference(const Problem& p, std::span<const TensorView> inputs);
+check::Reference gemv_nf4_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference gemv_int4_int8_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference quantize_int8_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference quantize_int4_reference(const Problem& p, std::span<const TensorView> inputs);
+check::Reference quantize_nf4_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference matmul_integer_reference(const Problem& p, std::span<const TensorView> inputs);
 
 std::vector<KernelEntry> quant_entries();

@@ -91,4 +91,24 @@ Program quantize_int4(DType type, const Int4Layout& layout) {
   return k.finish();
 }
 
+Program quantize_nf4(DType type, const Int4Layout& layout) {
+  const int64_t half = layout.group / 2;
+  Trace k("quantize_nf4");
+  Index N = k.dim("N"), K = k.dim("K"), G = k.dim("G");
+  TensorRef X = k.input("X", type, {N, K});
+  TensorRef W = k.output("W", u8, {N, G, half}), S = k.output("S", layout.scale, {N, G});
+
+  auto [n, g] = k.grid(N, G);
+  Tile x = reshape(cast(load(X[n].tile({g}, {layout.group})), f32), {1, 2, half});
+  Tile stored = cast(fold_group(abs(x), Combiner::max), layout.scale);
+  store(S[n].tile({g}, {1}), reshape(stored, {1}));
+  Tile s = cast(stored, f32), y = x / s;
+  Tile code = k.zeros(u8, {1, 2, half});
+  for (size_t i = 1; i < std::size(kNf4); ++i)
+    code += cast(y > (double{kNf4[i - 1]} + kNf4[i]) / 2, u8);
+  Tile bytes = packed(k, where(s > 0, code, 7), 1);
+  store(W[n].tile({g, 0}, {1, half}), reshape(bytes, {1, half}));
+  return k.finish();
+}
+
 }  // namespace tw::kernels

@@ -18,12 +18,13 @@ class Weights {
     if (p.option("zero_points") == "yes") zeros_ = to_doubles(in[first + 2]);
   }
 
-  /// code - zero point
-  double steps(int64_t n, int64_t k) const {
+  int code(int64_t n, int64_t k) const {
     const int64_t g = k / group_, e = k % group_, half = group_ / 2;
     const auto byte = static_cast<int>(codes_[(n * groups_ + g) * half + e % half]);
-    return (e < half ? byte % 16 : byte / 16) - zero(n, g);
+    return e < half ? byte % 16 : byte / 16;
   }
+  /// code - zero point
+  double steps(int64_t n, int64_t k) const { return code(n, k) - zero(n, k / group_); }
   double scale(int64_t n, int64_t k) const { return scales_[n * groups_ + k / group_]; }
   int64_t groups() const { return groups_; }
 
@@ -78,17 +79,29 @@ check::Reference gemv_int8_reference(const Problem& p, std::span<const TensorVie
   });
 }
 
-check::Reference gemv_int4_reference(const Problem& p, std::span<const TensorView> in) {
+/// X D^T for weights of steps(w, n, k) times their scales.
+template <class Steps>
+static check::Reference by_groups(const Problem& p, std::span<const TensorView> in,
+                                  const Steps& steps) {
   const int64_t k = p.extent("k");
   const std::vector<double> x = to_doubles(in[0]);
   const Weights w(p, in, 1);
   return product(p, k + 1, [&](int64_t m, int64_t n, double& sum, double& sum_abs) {
     for (int64_t t = 0; t < k; ++t) {
-      const double term = x[m * k + t] * w.steps(n, t) * w.scale(n, t);
+      const double term = x[m * k + t] * steps(w, n, t) * w.scale(n, t);
       sum += term;
       sum_abs += std::abs(term);
     }
   });
+}
+
+check::Reference gemv_int4_reference(const Problem& p, std::span<const TensorView> in) {
+  return by_groups(p, in, [](const Weights& w, int64_t n, int64_t k) { return w.steps(n, k); });
+}
+
+check::Reference gemv_nf4_reference(const Problem& p, std::span<const TensorView> in) {
+  return by_groups(
+      p, in, [](const Weights& w, int64_t n, int64_t k) -> double { return kNf4[w.code(n, k)]; });
 }
 
 check::Reference gemv_int4_int8_reference(const Problem& p, std::span<const TensorView> in) {
@@ -160,6 +173,30 @@ check::Reference quantize_int4_reference(const Problem& p, std::span<const Tenso
   check::Reference r{exact(), {output(std::move(codes)), output(std::move(scales))}};
   if (asymmetric) r.outputs.push_back(output(std::move(zeros)));
   return r;
+}
+
+check::Reference quantize_nf4_reference(const Problem& p, std::span<const TensorView> in) {
+  const int64_t n = p.extent("n"), k = p.extent("k"), group = p.extent("group"), half = group / 2;
+  const int64_t groups = groups_of(k, group);
+  const DType type = p.option("scale") == "f16" ? f16 : f32;
+  const std::vector<double> x = to_doubles(in[0]);
+  std::vector<double> codes(n * groups * half), scales(n * groups);
+  for (int64_t g = 0; g < n * groups; ++g) {
+    const int64_t first = g % groups * group, count = std::min(group, k - first);
+    const double* v = x.data() + g / groups * k + first;
+    for (int64_t e = 0; e < count; ++e) scales[g] = std::max(scales[g], std::abs(v[e]));
+    scales[g] = decode(type, encode(type, scales[g]));
+    for (int64_t e = 0; e < group; ++e) {
+      int code = 7;
+      if (scales[g] > 0) {
+        const double value = nearest((e < count ? v[e] : 0) / scales[g]);
+        code = 0;
+        while (code < 15 && value > nearest((double{kNf4[code]} + kNf4[code + 1]) / 2)) ++code;
+      }
+      codes[g * half + e % half] += e < half ? code : code * 16;
+    }
+  }
+  return {exact(), {output(std::move(codes)), output(std::move(scales))}};
 }
 
 check::Reference matmul_integer_reference(const Problem& p, std::span<const TensorView> in) {

@@ -96,4 +96,19 @@ Int4Weights repack_awq(const TensorView& weights, const TensorView& zeros,
           pack_zeros(n, groups, [&](int64_t row, int64_t g) { return nibble(zeros, g, row); })};
 }
 
+Int4Weights repack_bitsandbytes(const TensorView& packed, const TensorView& scales, int64_t n,
+                                int64_t k) {
+  const int64_t groups = n > 0 && scales.count() % n == 0 ? scales.count() / n : 0;
+  if (packed.dtype != u8 || packed.count() * 2 != n * k || groups == 0 || k % (2 * groups) != 0)
+    throw UserError(fmt::format(
+        "weights {} and scales {} of {} x {}: wanted u8 of N*K/2 elements, and scales of "
+        "even blocks that end with the rows",
+        to_string(packed), to_string(scales), n, k));
+  return {pack_codes(n, groups, k / groups,
+                     [&](int64_t row, int64_t t) {
+                       return nibble_of(packed, (row * k + t) / 2, t % 2 == 0);
+                     }),
+          scales_of(scales, n, groups, [&](int64_t row, int64_t g) { return row * groups + g; })};
+}
+
 }  // namespace tw::kernels

@@ -24,4 +24,10 @@ Int4Weights repack_onnx(const TensorView& packed, const TensorView& scales,
 Int4Weights repack_awq(const TensorView& weights, const TensorView& zeros,
                        const TensorView& scales);
 
+/// From NF4 of bitsandbytes: `packed` u8 of N*K/2 elements, row-major, the first of two neighbours
+/// in the high nibble; `scales` f32 of N*K/block elements (absmax; not quantised themselves). K is
+/// a multiple of the block. For gemv_nf4.
+Int4Weights repack_bitsandbytes(const TensorView& packed, const TensorView& scales, int64_t n,
+                                int64_t k);
+
 }  // namespace tw::kernels

@@ -45,6 +45,7 @@ Rule rule_of(Opcode code) {
     case Opcode::round:
       return {Kind::elementwise, Zero::first};
     case Opcode::bitcast:
+    case Opcode::lookup:
     case Opcode::philox:
     case Opcode::not_:
     case Opcode::rsqrt:
