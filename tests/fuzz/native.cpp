@@ -62,6 +62,12 @@ void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, vo
   }
 }
 
+/// Asserts of random programs hold. A text cannot be left by exceptions.
+void tell(const TwHost*, int64_t number, const int64_t*, int64_t element, const void*) {
+  fmt::print(stderr, "assert {} failed at element {}\n", number, element);
+  std::abort();
+}
+
 }  // namespace
 
 Specialisation assumptions_of(const Arguments& a) {
@@ -107,7 +113,7 @@ void NativeKernel::run(const RandomProgram& r, const Arguments& a) const {
     data.push_back(g.view().data);
     strides.insert(strides.end(), g.view().strides.begin(), g.view().strides.end());
   }
-  const Host host{{par, 1}, emitted_.launch.scratch_bytes};
+  const Host host{{par, 1, tell}, emitted_.launch.scratch_bytes};
   const TwArgs args{data.data(), dims.data(), strides.data(), &host.abi};
   if (const int code = entry_(&args); code != 0)
     throw std::runtime_error(fmt::format("the kernel returned {}", code));

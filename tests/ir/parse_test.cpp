@@ -77,6 +77,8 @@ constexpr Wrong kWrong[] = {
      "'lookup': 300 does not fit u8"},
     {"%0 = iota axis 0 : i32[4]\n%1 = lookup %0 in (1, 0.5) : u8[4]",
      "got '0.5)', wanted a constant of u8"},
+    {"%0 = full 1 : f32[4]\nassert %0 \"x\"", "'assert' needs a b1 tile, got f32[4]"},
+    {"%0 = full 1 : b1[4]\nassert %0 \"x", "the line ends, wanted '\"'"},
     {"par axis 1 {\n}", "'par': axis 1 of a grid of 1 axes"},
 };
 

@@ -53,6 +53,12 @@ static const std::vector<Case> kPlaces = {
      [](Trace& k) {
        lookup({f32, {1, 2}}, k.zeros(f32, {8}));
      }},
+    {"check of numbers", __LINE__, [](Trace& k) { k.check(k.zeros(f32, {8}), "positive"); }},
+    {"print of another program", __LINE__,
+     [](Trace& k) {
+       Trace q("other");
+       k.print("x", q.zeros(f32, {8}));
+     }},
     {"scatter into an input", __LINE__,
      [](Trace& k) { scatter(k.input("X", f32, {k.dim("N")}), {k.iota({8}, 0)}, 1); }},
     {"scatter of another type", __LINE__,

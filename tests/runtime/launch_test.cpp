@@ -83,7 +83,7 @@ TEST(Launch, AnEntrySeesTheArgumentsInDeclarationOrder) {
   ThreadPool pool(2);
   Seen s;
   seen = &s;
-  e.call().run(record, 100, pool, 0);
+  e.call().run(record, 100, pool, 0, {});
   EXPECT_EQ(s.data, (std::vector<const void*>{e.a.view().data, e.c.view().data, e.bias.view().data,
                                               e.d.view().data}));
   EXPECT_EQ(s.dims, (std::vector<int64_t>{6, 5, 8, 3}));
@@ -98,7 +98,7 @@ TEST(Launch, AnEmptyGridRunsNothing) {
   ThreadPool pool(1);
   Seen s;
   seen = &s;
-  e.call().run(record, 0, pool, 0);
+  e.call().run(record, 0, pool, 0, {});
   EXPECT_TRUE(s.data.empty());
   EXPECT_FALSE(Example(6, 5, 0).call().empty_grid()) << "an empty sum still writes zeros";
 }
@@ -106,7 +106,7 @@ TEST(Launch, AnEmptyGridRunsNothing) {
 TEST(Launch, AFailingEntryIsAnInternalError) {
   ThreadPool pool(1);
   TW_EXPECT_ERROR(InternalError, "demo: the kernel returned 7",
-                  [&] { Example().call().run([](const TwArgs*) { return 7; }, 0, pool, 0); });
+                  [&] { Example().call().run([](const TwArgs*) { return 7; }, 0, pool, 0, {}); });
 }
 
 TEST(Launch, FactsFollowTheLayout) {

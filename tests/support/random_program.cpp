@@ -181,7 +181,8 @@ class Maker {
 
 /// Whether the op, or one inside it, stores.
 bool writes(const Op& op) {
-  if (info(op.code).effect == Effect::write) return true;
+  const Effect effect = info(op.code).effect;
+  if (effect == Effect::write || effect == Effect::host) return true;
   return std::any_of(op.regions.begin(), op.regions.end(), [](const Region& r) {
     return std::any_of(r.ops.begin(), r.ops.end(), writes);
   });

@@ -357,7 +357,17 @@ void Writer::elementwise_of(Opcode code) {
     b = binary(Opcode::and_, b, constant(c, static_cast<double>(8 * bytes(b.type.dtype) - 1)));
   }
   if (r.percent(50) && b.type.shape == a.type.shape) std::swap(a, b);
-  remember(tamed(binary(code, a, b)));
+  const Known result = tamed(binary(code, a, b));
+  if (compares && p.values.size() % 4 == 0) assert_always(result);
+  remember(result);
+}
+
+void Writer::assert_always(const Known& mask) {
+  const Known negated = unary(Opcode::not_, mask);
+  const Known either = binary(Opcode::or_, mask, negated);
+  used(either);
+  regions_.back().ops.push_back(
+      Op{Opcode::assert_, {}, {either.id}, {}, MessageAttr{"m or not m"}, {}});
 }
 
 void Writer::elementwise() {

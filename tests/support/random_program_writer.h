@@ -116,6 +116,7 @@ class Writer {
   Known reduced_to_ones(Known a);
   Known shaped(const Known& a, const Extents& shape);
   void lookup_of_any();
+  void assert_always(const Known& mask);
   void elementwise_of(Opcode code);
   std::vector<Expr> origins(const Cut& c);
   Known decided();  ///< a value that backends agree on

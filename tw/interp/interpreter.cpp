@@ -29,6 +29,10 @@ void Machine::execute(const Op& op) {
       return scatter(op);
     case Opcode::atomic:
       return atomic(op);
+    case Opcode::assert_:
+      return check(op);
+    case Opcode::print:
+      return show(op);
     case Opcode::cast:
       return cast(op);
     case Opcode::bitcast:
@@ -222,6 +226,26 @@ void Machine::atomic(const Op& op) {
   if (!op.out.empty()) define(op, {out_type(op), std::move(before)});
 }
 
+Message Machine::message(const Op& op) const {
+  const Type& t = p_.type(op.in[0]);
+  return {op.at, op.as<MessageAttr>().text, op.code == Opcode::assert_, t.dtype, t.shape};
+}
+
+void Machine::check(const Op& op) {
+  const Elements& mask = in(op).data;
+  for (size_t e = 0; e < mask.size(); ++e)
+    if (!mask[e].undecided && mask[e].i == 0)
+      throw failed_check(message(op), pids_, static_cast<int64_t>(e));
+}
+
+void Machine::show(const Op& op) {
+  const Elements& data = in(op).data;
+  print_lines(options_.print, printed(message(op), pids_, [&](int64_t e) {
+                const Scalar& a = data[static_cast<size_t>(e)];
+                return a.undecided ? "?" : element_text(in_type(op), a.f, a.i);
+              }));
+}
+
 void Machine::cast(const Op& op) {
   const auto& how = op.as<CastAttr>();
   const DType from = in_type(op), to = out_type(op).dtype;
@@ -384,7 +408,12 @@ Interpretation interpret(const Program& p, const std::vector<TensorView>& inputs
                          const std::vector<std::pair<std::string, int64_t>>& dims,
                          const InterpretOptions& options) {
   const Launch launch = check_launch(p, inputs, outputs, dims);
-  Machine machine(p, launch, options);
+  Program checked = p;
+  if (options.checked)
+    check_divisions(checked);
+  else
+    drop_messages(checked, false);
+  Machine machine(checked, launch, options);
   machine.run();
   Interpretation r;
   for (size_t i = 0; i < launch.tensors.size(); ++i)

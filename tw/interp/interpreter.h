@@ -8,6 +8,7 @@
 
 #include "tw/interp/scalar.h"
 #include "tw/ir/program.h"
+#include "tw/tensor/message.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw {
@@ -30,6 +31,9 @@ struct InterpretOptions {
   std::optional<uint64_t> order_seed = {};
   /// Of all while loops together; one more is a UserError: a loop may have no end.
   int64_t most_iterations = 1'000'000;
+  /// Checks of the program and integer divisions by zero are UserErrors.
+  bool checked = false;
+  PrintLines print = {};  ///< gets what prints say; empty: standard output
 };
 
 struct Interpretation {

@@ -148,6 +148,24 @@ std::string Cursor::label() {
   return s;
 }
 
+std::string Cursor::quoted() {
+  expect("\"");
+  std::string s;
+  while (pos_ < text_.size() && text_[pos_] != '"') {
+    unsigned code = 0;
+    const char* begin = text_.data() + pos_ + 2;
+    const bool escape = text_.compare(pos_, 2, "\\x") == 0 && pos_ + 4 <= text_.size();
+    if (escape && std::from_chars(begin, begin + 2, code, 16).ptr == begin + 2) {
+      s += static_cast<char>(code);
+      pos_ += 4;
+    } else {
+      s += text_[pos_++];
+    }
+  }
+  expect("\"");
+  return s;
+}
+
 int64_t Cursor::integer(const char* what) {
   const size_t begin = pos_;
   int64_t value = 0;

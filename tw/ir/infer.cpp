@@ -61,6 +61,8 @@ Needs needs(Opcode code) {
     case Opcode::gather:
     case Opcode::scatter:
     case Opcode::atomic:
+    case Opcode::assert_:
+    case Opcode::print:
     case Opcode::cast:
     case Opcode::bitcast:
     case Opcode::lookup:
@@ -163,6 +165,8 @@ bool is_elementwise(Opcode code) {
     case Opcode::gather:
     case Opcode::scatter:
     case Opcode::atomic:
+    case Opcode::assert_:
+    case Opcode::print:
     case Opcode::reshape:
     case Opcode::transpose:
     case Opcode::broadcast:

@@ -22,6 +22,8 @@ Type infer_binary(Opcode code, const Type& a, const Type& b, SourceLoc at);
 Type infer_where(const Type& mask, const Type& a, const Type& b, SourceLoc at);
 Type infer_cast(const Type& a, DType to, SourceLoc at);
 Type infer_bitcast(const Type& a, DType to, SourceLoc at);
+/// A mask, which an assert takes.
+void check_assert(const Type& mask, SourceLoc at);
 /// In a table of so many constants of `to`.
 Type infer_lookup(const Type& index, DType to, size_t entries, SourceLoc at);
 /// Values and indices of one part or two, in turns; gives those of the k first.

@@ -204,6 +204,8 @@ Type expected(const Program& p, const Op& op) {
     case Opcode::gather:
     case Opcode::scatter:
     case Opcode::atomic:
+    case Opcode::assert_:
+    case Opcode::print:
     case Opcode::reduce:
     case Opcode::scan:
     case Opcode::top_k:
@@ -285,6 +287,8 @@ void check_op(const Program& p, const Facts& facts, const Op& op) {
   if (op.code == Opcode::par) return check_par(p, op);
   if (op.code == Opcode::contract) return check_contract(p, op);
   if (is_fold(op.code)) return check_fold(p, op);
+  if (op.code == Opcode::assert_) return check_assert(p.type(op.in[0]), op.at);
+  if (op.code == Opcode::print) return;
   if (op.code == Opcode::top_k) return check_top_k(p, op);
   if (op.code == Opcode::store) return check_view(p, op, p.type(op.in[0]));
   if (op.code == Opcode::gather || op.code == Opcode::scatter || op.code == Opcode::atomic)

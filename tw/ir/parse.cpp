@@ -242,27 +242,19 @@ class Parser : private Names {
   // What follows the name of an op; just operands where the table has no entry.
   void attribute(Op& o, Cursor& c, Head& head) {
     using Read = void (Parser::*)(Op&, Cursor&, Head&);
-    static const std::map<Opcode, Read> kReads = {{Opcode::full, &Parser::constant},
-                                                  {Opcode::iota, &Parser::axis},
-                                                  {Opcode::par, &Parser::axis},
-                                                  {Opcode::index, &Parser::index},
-                                                  {Opcode::load, &Parser::load},
-                                                  {Opcode::store, &Parser::store},
-                                                  {Opcode::gather, &Parser::place},
-                                                  {Opcode::scatter, &Parser::place},
-                                                  {Opcode::atomic, &Parser::place},
-                                                  {Opcode::cast, &Parser::cast},
-                                                  {Opcode::lookup, &Parser::table},
-                                                  {Opcode::transpose, &Parser::transpose},
-                                                  {Opcode::slice, &Parser::slice},
-                                                  {Opcode::reduce, &Parser::fold},
-                                                  {Opcode::scan, &Parser::fold},
-                                                  {Opcode::top_k, &Parser::top_k},
-                                                  {Opcode::dot, &Parser::dot},
-                                                  {Opcode::for_, &Parser::for_loop},
-                                                  {Opcode::while_, &Parser::while_loop},
-                                                  {Opcode::if_, &Parser::branch},
-                                                  {Opcode::contract, &Parser::contract}};
+    static const std::map<Opcode, Read> kReads = {
+        {Opcode::full, &Parser::constant},     {Opcode::iota, &Parser::axis},
+        {Opcode::par, &Parser::axis},          {Opcode::index, &Parser::index},
+        {Opcode::load, &Parser::load},         {Opcode::store, &Parser::store},
+        {Opcode::gather, &Parser::place},      {Opcode::scatter, &Parser::place},
+        {Opcode::atomic, &Parser::place},      {Opcode::assert_, &Parser::message},
+        {Opcode::print, &Parser::message},     {Opcode::cast, &Parser::cast},
+        {Opcode::lookup, &Parser::table},      {Opcode::transpose, &Parser::transpose},
+        {Opcode::slice, &Parser::slice},       {Opcode::reduce, &Parser::fold},
+        {Opcode::scan, &Parser::fold},         {Opcode::top_k, &Parser::top_k},
+        {Opcode::dot, &Parser::dot},           {Opcode::for_, &Parser::for_loop},
+        {Opcode::while_, &Parser::while_loop}, {Opcode::if_, &Parser::branch},
+        {Opcode::contract, &Parser::contract}};
     if (const auto it = kReads.find(o.code); it != kReads.end())
       (this->*it->second)(o, c, head);
     else
@@ -373,6 +365,13 @@ class Parser : private Names {
       o.attr = a;
   }
 
+  void message(Op& o, Cursor& c, Head&) {
+    o.in = {use(c)};
+    MessageAttr a{"", messages_++};
+    if (c.next_is("\"")) a.text = c.quoted();
+    o.attr = a;
+  }
+
   void cast(Op& o, Cursor& c, Head&) {
     o.in = {use(c)};
     CastAttr a;
@@ -473,6 +472,7 @@ class Parser : private Names {
   const char* file_;
   std::vector<TextLine> lines_;
   size_t next_ = 0;
+  int messages_ = 0;
 };
 
 }  // namespace

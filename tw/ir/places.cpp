@@ -57,6 +57,12 @@ Extents place_extents(const Program& p, const Op& op) {
   return infer_place(op.code, at, values, mask, op.at);
 }
 
+void check_assert(const Type& mask, SourceLoc at) {
+  if (mask.dtype == b1) return;
+  throw UserError(at, fmt::format("'assert' needs a b1 tile, got {}", to_string(mask)),
+                  "compare with ne(x, 0)");
+}
+
 void check_atomic(AtomicOp op, DType t, SourceLoc at) {
   const bool bits =
       op == AtomicOp::and_ || op == AtomicOp::or_ || op == AtomicOp::xor_ || op == AtomicOp::cas;

@@ -9,6 +9,17 @@
 namespace tw {
 namespace {
 
+// In double quotes. What is not printable ASCII, quotes, \\ and / (of which two begin a comment)
+// are \\xNN.
+std::string quoted(const std::string& text) {
+  std::string s = "\"";
+  for (const char c : text) {
+    const bool plain = c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '/';
+    s += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return s + "\"";
+}
+
 constexpr uint32_t kUnnumbered = ~uint32_t{0};
 
 // Prints broken programs too (the verifier shows them), so it trusts no id and no attribute.
@@ -169,6 +180,13 @@ class Printer {
     return "load " + view(a.view) + pad(a.pad, dtype_of_result(o));
   }
 
+  // Messages are of no meaning; where names are left out they are too.
+  std::string message(const Op& o) const {
+    const std::string& text = o.as<MessageAttr>().text;
+    std::string s = fmt::format("{} {}", info(o.code).name, values(o.in));
+    return o_.names && !text.empty() ? fmt::format("{} {}", s, quoted(text)) : s;
+  }
+
   std::string cast(const Op& o) const {
     const auto& a = o.as<CastAttr>();
     std::string s = "cast " + values(o.in);
@@ -229,6 +247,9 @@ class Printer {
       case Opcode::scatter:
       case Opcode::atomic:
         return place(o);
+      case Opcode::assert_:
+      case Opcode::print:
+        return message(o);
       case Opcode::cast:
         return cast(o);
       case Opcode::lookup:

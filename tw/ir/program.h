@@ -21,7 +21,7 @@ enum class Opcode : uint8_t {
 #undef TW_OP
 };
 
-enum class Effect : uint8_t { pure, read, write, control };
+enum class Effect : uint8_t { pure, read, write, host, control };
 
 /// A constant of any dtype: integers (and b1) exactly, floats as the double they round from.
 struct Number {
@@ -98,6 +98,13 @@ struct AtomicAttr {
   MemoryScope scope = MemoryScope::device;
   bool operator==(const AtomicAttr&) const = default;
 };
+/// What an assert or print says. `id` numbers those of a canonical program: what text tells its
+/// host.
+struct MessageAttr {
+  std::string text;
+  int id = 0;
+  bool operator==(const MessageAttr&) const = default;
+};
 struct CastAttr {
   Rounding rounding = Rounding::RN;
   bool saturate = false;
@@ -162,8 +169,8 @@ struct CondAttr {
   bool operator==(const CondAttr&) const = default;
 };
 using Attr = std::variant<NoneAttr, FullAttr, AxisAttr, IndexAttr, ViewAttr, PlaceAttr, AtomicAttr,
-                          CastAttr, TableAttr, PermAttr, ReduceAttr, ScanAttr, TopKAttr, SliceAttr,
-                          DotAttr, LoopAttr, CondAttr, ContractAttr>;
+                          MessageAttr, CastAttr, TableAttr, PermAttr, ReduceAttr, ScanAttr,
+                          TopKAttr, SliceAttr, DotAttr, LoopAttr, CondAttr, ContractAttr>;
 
 /// Index into Program::values.
 using ValueId = uint32_t;
@@ -307,6 +314,17 @@ void walk(const Region& r, const std::function<void(const Op&)>& visit);
 /// not among them.
 void for_each_expr(const Op& op, const std::function<void(const Expr&)>& visit);
 void map_exprs(Op& op, const std::function<Expr(const Expr&)>& f);
+
+/// Puts an assert before every integer division whose divisor may be 0, but for those of combiners.
+/// After it a checked program means what docs/language.md says.
+///   %2 = div %0, %1   =>   %3 = full 0; %4 = ne %1, %3; assert %4 "division by zero"; ...
+void check_divisions(Program& p);
+
+/// Removes asserts, and prints where `prints`.
+void drop_messages(Program& p, bool prints);
+
+/// The asserts and prints of a canonical program, by MessageAttr::id.
+std::vector<const Op*> messages_of(const Program& p);
 
 /// How many dims a call gives.
 size_t given_dims(const Program& p);

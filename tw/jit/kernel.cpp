@@ -30,24 +30,38 @@ static Signature signature_of(const Program& p, const CpuMachine& machine) {
   return {p.name, launch_spec(p), machine, {dim_limit(p), check}};
 }
 
+static Messages messages_of_program(const Program& p, const CompileOptions& o) {
+  Messages m{{}, o.print};
+  for (const Op* op : messages_of(p)) {
+    const Type& t = p.type(op->in[0]);
+    m.all.push_back(
+        {op->at, op->as<MessageAttr>().text, op->code == Opcode::assert_, t.dtype, t.shape});
+  }
+  return m;
+}
+
 struct Kernel::State {
   State(Program p, const Device& d, CompileOptions o)
       : program(std::move(p)),
         device(d),
         options(std::move(o)),
         signature(signature_of(program, device.cpu())),
-        text(print(program, {.lines = options.debug_info, .names = false})) {}
+        messages(messages_of_program(program, options)),
+        text(tw::print(program, {.lines = options.debug_info, .names = false})) {}
 
   const Program program;  // canonical
   const Device device;
   const CompileOptions options;
   const Signature signature;
+  const Messages messages;
   const std::string text;  // of the program, as in keys
   Variants variants;
 
   Program lower(const Specialisation& s, const Story* story = nullptr) const {
+    return lower(program, s, story);
+  }
+  Program lower(Program lowered, const Specialisation& s, const Story* story) const {
     const PassContext context{device.cpu(), options.mapping, s};
-    Program lowered = program;
     if (story) story->add("00_canonical.tw", print(lowered, {.lines = true}));
     int step = 0;
     for (const Pass& pass : cpu_passes()) {
@@ -67,7 +81,11 @@ struct Kernel::State {
   Ejected eject(Specialisation s, const EjectNames& names) const {
     s.fits32 = false;
     for (ParamFacts& facts : s.params) facts.aligned = false;
-    return eject_cpu(lower(s), s, device.cpu(), options.mapping, names);
+    // It has no host that could be told.
+    Program silent = program;
+    drop_messages(silent, true);
+    canonicalize(silent);
+    return eject_cpu(lower(std::move(silent), s, nullptr), s, device.cpu(), options.mapping, names);
   }
 
   /// All that decides what the variant becomes, as lines of text.
@@ -143,6 +161,10 @@ Kernel compile(Program p, const Device& d, CompileOptions o) {
     throw UserError(fmt::format("compile: options.threads is {}", o.threads),
                     "wanted a count, or 0 for all of the pool's");
   }
+  if (o.checked)
+    check_divisions(p);
+  else
+    drop_messages(p, false);
   canonicalize(p);
   Kernel k;
   k.state_ = std::make_shared<Kernel::State>(std::move(p), d, std::move(o));
@@ -155,7 +177,8 @@ void Kernel::operator()(const std::vector<TensorView>& inputs,
   const Call call(state().signature, inputs, outputs, dims);
   if (call.empty_grid()) return;
   const Variant& v = state().variant(call);
-  call.run(v.entry, v.launch.scratch_bytes, state().device.pool(), state().options.threads);
+  call.run(v.entry, v.launch.scratch_bytes, state().device.pool(), state().options.threads,
+           state().messages);
 }
 
 void Kernel::prepare(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,

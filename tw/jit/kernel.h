@@ -17,8 +17,10 @@ struct CompileOptions {
   Mode mode = Mode::fast;
   Mapping mapping = {};  ///< empty knobs: chosen for the machine
   bool debug_info =
-      false;        ///< #line and -g; the place of the program is then part of the cache key
-  int threads = 0;  ///< most threads a launch may use; 0: the pool's
+      false;              ///< #line and -g; the place of the program is then part of the cache key
+  bool checked = false;   ///< checks of the program, and integer divisions by zero, are UserErrors
+  PrintLines print = {};  ///< gets what prints of the program say; empty: standard output
+  int threads = 0;        ///< most threads a launch may use; 0: the pool's
 };
 
 struct EjectOptions {

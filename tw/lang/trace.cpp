@@ -140,6 +140,22 @@ Tile Trace::iota(const Extents& shape, int axis, SourceLoc at) {
   return Tile(state_, state_->emit(Opcode::iota, {}, AxisAttr{axis}, type, at));
 }
 
+void Trace::tell(Opcode code, const Tile& x, const std::string& text, SourceLoc at) {
+  TraceState& t = *state_;
+  if (x.trace() != state_) t.fail(at, "the tile belongs to another program");
+  t.check_open(at);
+  const ValueId v = x.read(at);
+  if (code == Opcode::assert_) t.checked([&] { check_assert(t.type(v), at); });
+  t.append({code, at, {v}, {}, MessageAttr{text}, {}});
+}
+
+void Trace::check(const Tile& mask, const std::string& message, SourceLoc at) {
+  tell(Opcode::assert_, mask, message, at);
+}
+void Trace::print(const std::string& label, const Tile& x, SourceLoc at) {
+  tell(Opcode::print, x, label, at);
+}
+
 Trace::Loop Trace::range(const Index& hi, SourceLoc at) { return range(0, hi, 1, at); }
 Trace::Loop Trace::range(const Index& lo, const Index& hi, SourceLoc at) {
   return range(lo, hi, 1, at);

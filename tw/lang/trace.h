@@ -112,6 +112,12 @@ class Trace {
                   "where(mask, a, b) for a choice per element");
   }
 
+  /// Of a checked launch: an error at this line, with the message and where it is, when an element
+  /// of the mask is false. Of other launches it is not part.
+  void check(const Tile& mask, const std::string& message, SourceLoc at = SourceLoc::here());
+  /// Shows the tile's elements, in lines that begin with the label and the instance's coordinates.
+  void print(const std::string& label, const Tile& x, SourceLoc at = SourceLoc::here());
+
   /// The program. The Trace and its Tiles are of no further use.
   Program finish(SourceLoc at = SourceLoc::here());
 
@@ -129,6 +135,7 @@ class Trace {
 
  private:
   friend class While;
+  void tell(Opcode code, const Tile& x, const std::string& text, SourceLoc at);
   TensorRef param(const std::string& name, ParamKind kind, DType t, const std::vector<Index>& dims,
                   SourceLoc at);
   std::shared_ptr<TraceState> state_;

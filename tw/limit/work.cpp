@@ -87,6 +87,8 @@ int flops_per_element(Opcode code) {
     case Opcode::gather:
     case Opcode::scatter:
     case Opcode::atomic:
+    case Opcode::assert_:
+    case Opcode::print:
     case Opcode::cast:
     case Opcode::lookup:
     case Opcode::philox:

@@ -12,6 +12,12 @@ struct Origin {
   size_t k = 0;  // the result, or the loop argument, of that number
 };
 
+// What is there for its effect.
+bool is_root(const Op& op) {
+  const Effect effect = info(op.code).effect;
+  return effect == Effect::write || effect == Effect::host;
+}
+
 // What some store depends on. A loop keeps carried value k when its result or its argument is
 // needed; both need the first value and the next one. A while loop that is kept needs its
 // condition, the first of them.
@@ -20,7 +26,7 @@ class Liveness {
   explicit Liveness(const Program& p) : live_(p.values.size(), false), origin_(p.values.size()) {
     record(p.body);
     walk(p, [&](const Op& op) {
-      if (info(op.code).effect == Effect::write)
+      if (is_root(op))
         for (ValueId v : op.in) need(v);
       if (op.code == Opcode::while_ && writes(op.regions[0])) need(op.out[0]);
       if (op.code != Opcode::contract) return;
@@ -36,7 +42,7 @@ class Liveness {
 
   bool operator()(ValueId v) const { return live_[v]; }
   bool keeps(const Op& op) const {
-    if (info(op.code).effect == Effect::write) return true;
+    if (is_root(op)) return true;
     for (ValueId v : op.out)
       if (live_[v]) return true;
     if (is_fold(op.code)) return false;
@@ -208,6 +214,7 @@ class Numbering {
     for (Op& op : r.ops) {
       for (ValueId& v : op.in) use(v);
       map_exprs(op, [&](const Expr& e) { return renamed(e); });
+      if (auto* message = std::get_if<MessageAttr>(&op.attr)) message->id = messages_++;
       if (op.code == Opcode::for_) {
         const int id = static_cast<int>(loops_.size());
         loops_[op.as<LoopAttr>().loop] = id;
@@ -229,6 +236,7 @@ class Numbering {
   std::vector<ValueId> ids_;
   std::vector<Value> values_;
   std::map<int, int> loops_;
+  int messages_ = 0;
 };
 
 }  // namespace

@@ -27,9 +27,9 @@ bool among(std::span<const Opcode> list, Opcode code) {
 
 bool makes_nest(const Program& p, const Op& op) {
   static constexpr Opcode kNests[] = {
-      Opcode::store, Opcode::scatter, Opcode::atomic,  Opcode::reduce, Opcode::scan,
-      Opcode::top_k, Opcode::dot,     Opcode::keep,    Opcode::for_,   Opcode::while_,
-      Opcode::if_,   Opcode::par,     Opcode::contract};
+      Opcode::store, Opcode::scatter, Opcode::atomic,   Opcode::reduce,  Opcode::scan,
+      Opcode::top_k, Opcode::dot,     Opcode::keep,     Opcode::for_,    Opcode::while_,
+      Opcode::if_,   Opcode::par,     Opcode::contract, Opcode::assert_, Opcode::print};
   return among(kNests, op.code) && !is_short_reduction(p, op);
 }
 
@@ -202,7 +202,7 @@ class Placer {
   bool must_keep(ValueId v) const {
     const Op& op = *s_.def[v].op;
     for (const Use& u : s_.uses[v]) {
-      if (feeds_dot(v, u)) return true;
+      if (feeds_dot(v, u) || feeds_host(u)) return true;
       if (u.yield && yield_conflicts(v, u)) return true;
     }
     return effect(p_, op) == Effect::read && changes_before_use(v, op);
@@ -218,6 +218,11 @@ class Placer {
     return std::ranges::any_of(s_.uses[u.op->out[0]], [&](const Use& next) {
       return !next.yield && next.op->code == Opcode::dot && next.op->in[0] == u.op->out[0];
     });
+  }
+
+  /// The host gets tiles in memory.
+  static bool feeds_host(const Use& u) {
+    return !u.yield && info(u.op->code).effect == Effect::host;
   }
 
   bool changes_before_use(ValueId v, const Op& load) const {

@@ -1,7 +1,10 @@
 #include "tw/runtime/launch.h"
 
 #include <algorithm>
+#include <cstring>
+#include <exception>
 #include <fmt/format.h>
+#include <mutex>
 
 #include "tw/base/error.h"
 #include "tw/runtime/overlap.h"
@@ -325,11 +328,62 @@ Specialisation Call::specialisation() const {
 
 namespace {
 
-/// The host that emitted text sees, with what its callback needs behind it.
+/// What the instances of a call told.
+class Told {
+ public:
+  explicit Told(const Messages& messages, size_t axes) : messages_(messages), axes_(axes) {}
+
+  void hear(int64_t number, const int64_t* at, int64_t element, const void* elements) noexcept {
+    const std::lock_guard lock(mutex_);
+    const Message& m = messages_.all[static_cast<size_t>(number)];
+    const std::vector<int64_t> instance(at, at + axes_);
+    if (m.check) {
+      if (!failed_ || instance < instance_) failed_ = &m, instance_ = instance, element_ = element;
+      return;
+    }
+    try {
+      print_lines(messages_.print,
+                  printed(m, instance, [&](int64_t e) { return text_of(m.dtype, elements, e); }));
+    } catch (...) {  // of the user's function; text cannot be left by exceptions
+      if (!thrown_) thrown_ = std::current_exception();
+    }
+  }
+
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+    if (failed_) throw failed_check(*failed_, instance_, element_);
+  }
+
+ private:
+  /// Of elements as registers hold them.
+  static std::string text_of(DType t, const void* elements, int64_t e) {
+    if (is_float(t)) {
+      const DType held = t == f64 ? f64 : f32;
+      return element_text(t, get({const_cast<void*>(elements), held, {e + 1}, {1}}, e), 0);
+    }
+    const auto size = static_cast<size_t>(bytes(t));
+    uint64_t bits = 0;
+    std::memcpy(&bits, static_cast<const char*>(elements) + e * bytes(t), size);
+    const int unused = 64 - 8 * static_cast<int>(size);
+    const auto top = static_cast<int64_t>(bits << unused);
+    return element_text(t, 0, is_signed_int(t) ? top >> unused : static_cast<int64_t>(bits));
+  }
+
+  const Messages& messages_;
+  const size_t axes_;
+  std::mutex mutex_;
+  const Message* failed_ = nullptr;
+  std::vector<int64_t> instance_;
+  int64_t element_ = 0;
+  std::exception_ptr thrown_;
+};
+
+/// The host that emitted text sees, with what its callbacks need behind it.
 struct Host : TwHost {
   ThreadPool& pool;
   int64_t scratch_bytes;
   int threads;
+  Told& told;
 };
 
 void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, void*), void* ctx) {
@@ -337,16 +391,24 @@ void par(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, vo
   h.pool.run(n, task, ctx, h.scratch_bytes, h.threads);
 }
 
+void tell(const TwHost* host, int64_t number, const int64_t* instance, int64_t element,
+          const void* elements) {
+  static_cast<const Host&>(*host).told.hear(number, instance, element, elements);
+}
+
 }  // namespace
 
-void Call::run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threads) const {
+void Call::run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threads,
+               const Messages& messages) const {
   if (empty_grid_) return;
   ThreadPool::reserve_scratch(scratch_bytes);
-  const Host host{{par, pool.usable(threads)}, pool, scratch_bytes, threads};
+  Told told(messages, signature_.spec_.grid.size());
+  const Host host{{par, pool.usable(threads), tell}, pool, scratch_bytes, threads, told};
   const TwArgs args{data_.data(), dims_.data(), strides_.data(), &host};
   if (const int code = entry(&args); code != 0) {
     throw InternalError(fmt::format("{}: the kernel returned {}", signature_.program_, code));
   }
+  told.rethrow();
 }
 
 }  // namespace tw

@@ -13,6 +13,7 @@
 #include "tw/target/launch_spec.h"
 #include "tw/target/machine.h"
 #include "tw/target/specialisation.h"
+#include "tw/tensor/message.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw {
@@ -22,6 +23,12 @@ using DimValue = std::pair<std::string, int64_t>;
 
 class Signature;
 struct CallBinder;
+
+/// What a program may tell, by number, and who hears its prints.
+struct Messages {
+  std::vector<Message> all;
+  PrintLines print = {};
+};
 
 /// The arguments of one call, checked, in the form of the text ABI. Usual calls take no heap.
 class Call {
@@ -39,8 +46,10 @@ class Call {
   Specialisation specialisation() const;
 
   /// Runs a compiled entry that wants so much scratch, on at most `threads` threads (0: the
-  /// pool's). Throws EnvError when there is no memory for scratch.
-  void run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threads) const;
+  /// pool's). Throws EnvError when there is no memory for scratch, UserError when a check failed:
+  /// of those that did, in the first instance; what other instances write is open.
+  void run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threads,
+           const Messages& messages) const;
 
  private:
   friend struct CallBinder;

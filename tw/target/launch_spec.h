@@ -20,6 +20,12 @@ struct TwHost {
   void (*par)(const TwHost* host, int64_t n, void (*task)(void*, int64_t, int64_t, void*),
               void* ctx);
   int64_t threads;
+  /// A check or print of the program, by its number: `instance` has a coordinate for each axis of
+  /// the grid; `element` is the first that is false (of a print: -1), `elements` are those of a
+  /// print in row-major order, as registers hold them (floats narrower than f32 as f32, b1 as u8).
+  /// From any thread. Never called by programs without any.
+  void (*tell)(const TwHost* host, int64_t number, const int64_t* instance, int64_t element,
+               const void* elements) = nullptr;
 };
 struct TwArgs {
   void* const* data;    ///< base address of each tensor, in declaration order

@@ -69,7 +69,12 @@ const char* const kReserved[] = {"args", "ctx",  "lo",  "hi",  "scratch", "min",
 }  // namespace
 
 Context::Context(const Program& p, const Specialisation& s, const CpuMachine& m, const Mapping& map)
-    : program(p), specialisation(with_scratch(p, s)), machine(m), mapping(map), facts(bounded_facts(p)), prelude(m) {
+    : program(p),
+      specialisation(with_scratch(p, s)),
+      machine(m),
+      mapping(map),
+      facts(bounded_facts(p)),
+      prelude(m) {
   def.resize(p.values.size());
   record(p.body, def);
   find_prefetch(*this, p.body, prefetch);

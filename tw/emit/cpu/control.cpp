@@ -6,6 +6,7 @@
 #include "tw/emit/cpu/contract.h"
 #include "tw/emit/cpu/nest.h"
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cpu/tell.h"
 #include "tw/ir/infer.h"
 
 namespace tw::cpu {
@@ -197,6 +198,7 @@ const std::pair<Opcode, EmitStatement> kStatements[] = {
     {Opcode::for_, emit_for},        {Opcode::while_, emit_while},
     {Opcode::if_, emit_if},          {Opcode::contract, emit_contract},
     {Opcode::scatter, emit_scatter}, {Opcode::atomic, emit_atomic},
+    {Opcode::assert_, emit_tell},    {Opcode::print, emit_tell},
 };
 
 EmitStatement statement_of(const Op& op) {

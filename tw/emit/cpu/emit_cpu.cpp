@@ -14,6 +14,7 @@ const char* const kHostAbi = R"(// The text ABI: what the host passes.
 struct TwHost {
   void (*par)(const TwHost*, i64 n, void (*task)(void*, i64 lo, i64 hi, void* scratch), void* ctx);
   i64 threads;
+  void (*tell)(const TwHost*, i64 number, const i64* instance, i64 element, const void* elements);
 };
 struct TwArgs {
   void* const* data;

@@ -102,6 +102,9 @@ class Machine {
   void gather(const Op& op);
   void scatter(const Op& op);
   void atomic(const Op& op);
+  Message message(const Op& op) const;
+  void check(const Op& op);
+  void show(const Op& op);
   void cast(const Op& op);
   void bitcast(const Op& op);
   void lookup(const Op& op);

@@ -38,7 +38,8 @@ class Cursor {
   std::string word();   ///< the letters, digits and underscores that come next, perhaps none
   std::string token();  ///< everything up to a blank or one of , : ( ) { } [ ]
   std::string identifier(const char* what);
-  std::string label();  ///< a value: "%3" or "%acc.3"
+  std::string label();   ///< a value: "%3" or "%acc.3"
+  std::string quoted();  ///< what stands in double quotes, \xNN decoded
   int64_t integer(const char* what);
   Number number(DType t);
   Opcode opcode();

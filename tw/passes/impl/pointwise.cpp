@@ -85,6 +85,8 @@ Rule rule_of(Opcode code) {
     case Opcode::gather:
     case Opcode::scatter:
     case Opcode::atomic:
+    case Opcode::assert_:
+    case Opcode::print:
     case Opcode::reduce:
     case Opcode::scan:
     case Opcode::top_k:
