@@ -155,25 +155,20 @@ class Emulated {
   std::string program_;
 };
 
-/// Of each type the largest problem of the sweep that is small and not empty, and the first.
+/// The problems of the sweep that are small enough to emulate.
 std::vector<Problem> problems_of(const KernelEntry& k) {
   constexpr int64_t kMost = 20'000;
-  std::map<DType, std::pair<int64_t, Problem>> largest;
+  std::vector<Problem> all;
   for (const Problem& some : k.sweep()) {
     const Problem p = complete(k, some);
-    int64_t elements = 0, least = kMost;
+    int64_t elements = 0;
     for (const kernels::Argument& a : k.arguments(p)) {
       int64_t n = 1;
       for (const int64_t d : a.dims) n *= d;
       elements += n;
-      least = std::min(least, n);
     }
-    auto& best = largest[p.dtype];
-    if (least > 0 && elements <= kMost && elements > best.first) best = {elements, p};
+    if (elements <= kMost) all.push_back(p);
   }
-  std::vector<Problem> all;
-  for (const auto& [type, best] : largest)
-    if (best.first > 0) all.push_back(best.second);
   return all;
 }
 
