@@ -95,6 +95,16 @@ TEST(Cases, CAST_04) {
   expect_casts(tensor(i32, {4}, {257, 259, -259, 33000}), bf16, {256, 260, -260, 33024});
 }
 
+// Midpoints of 4-bit floats round to the even neighbour, with the sign kept.
+TEST(Cases, CAST_05) {
+  const std::vector<double> from = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0};
+  const std::vector<double> to = {0, 1, 1, 2, 2, 4, 4};
+  std::vector<double> x = from, want = to;
+  for (const double v : from) x.push_back(-v);
+  for (const double v : to) want.push_back(-v);
+  for (const DType t : {f32, f16, f64}) expect_casts(tensor(t, {14}, x), e2m1, want);
+}
+
 // A NaN whose payload lies in the low bits stays a NaN, with its sign.
 TEST(Cases, CAST_06) {
   Guarded x(f32, {3});

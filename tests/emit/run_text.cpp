@@ -131,7 +131,7 @@ static void run(const std::string& ir, const std::vector<TensorView>& tensors,
     strides.insert(strides.end(), tensors[k].strides.begin(), tensors[k].strides.end());
     for (int axis = 0; axis < tensors[k].rank(); ++axis) {
       const Expr& d = p.params[k].dims[axis];
-      if (!d.is_constant()) values[d.symbol().id] = tensors[k].dims[axis];
+      if (d.kind() == Expr::Kind::symbol) values[d.symbol().id] = tensors[k].dims[axis];
     }
   }
   host.scratch_bytes = e.launch.scratch_bytes;

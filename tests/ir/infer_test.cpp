@@ -67,7 +67,7 @@ TEST(Infer, WhatDoesNotFitIsAnErrorAtTheLine) {
       {"'where' needs a b1 mask, got f32[64,32]; compare with ne(x, 0)",
        [] { infer_where(kTile, kTile, kTile, kAt); }},
       {"'where' mixes f32[64,32] and i32[64,32]", [] { infer_where(kMask, kTile, kInt, kAt); }},
-      {"bitcast of f32[64,32] to f16: sizes differ (4 and 2 bytes)",
+      {"bitcast of f32[64,32] to f16: sizes differ (32 and 16 bits)",
        [] { infer_bitcast(kTile, f16, kAt); }},
       {"bitcast of b1[64,1] to u8: b1 has no bits to reinterpret",
        [] { infer_bitcast(kMask, u8, kAt); }},

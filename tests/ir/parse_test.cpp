@@ -44,7 +44,7 @@ constexpr Wrong kWrong[] = {
     {"%0 = load X{0, 0} : f32[1,1]\nstore %0 to X{0, 0}", "'store': 'X' is read only"},
     {"%0 = load X{0, 0} : f32[1,1]\nstore %0 Y{0, 0}", "got 'Y{0,', wanted 'to <view>'"},
     {"%0 = iota axis 3 : i64[4]", "'iota': axis 3 of i64[4]"},
-    {"%0 = iota axis 0 : f32[4]", "'iota': gives integers, not f32[4]"},
+    {"%0 = iota axis 0 : f32[4]", "'iota': gives integers of whole bytes, not f32[4]"},
     {"%0 = index N : i64[2]", "'index': gives one integer, not i64[2]"},
     {"%0 = full 1 : f32[4]\n%1 = reduce mean %0 axis 0 : f32[1]", "got 'mean', wanted a combiner"},
     {"%0 = full 1 : f32[4]\n%1 = reduce sum %0 axis 0 : f32[4]", "result 0 has type f32[4]"},

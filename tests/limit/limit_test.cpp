@@ -49,6 +49,23 @@ TEST(LeastWork, OfAProductCountsNoPaddingAndNoDeadCode) {
   }
 }
 
+TEST(LeastWork, PackedElementsCountTheirBits) {
+  const Work w = work(R"(program packed
+dim M
+dim N
+in X: e3m2[M, N]
+out Y: i4[M, N]
+grid (cdiv(M, 8), cdiv(N, 64))
+
+%0 = load X{pid0*8, pid1*64} : e3m2[8,64]
+%1 = cast %0 : i4[8,64]
+store %1 to Y{pid0*8, pid1*64}
+)",
+                      {24, 128});
+  EXPECT_EQ(w.bytes_read, 24 * 128 * 6 / 8);
+  EXPECT_EQ(w.bytes_written, 24 * 128 / 2);
+}
+
 TEST(LeastWork, OfNothingIsNothing) {
   const Work w = work(kGemm, {0, 128, 64});
   EXPECT_EQ(w.bytes_written, 0);

@@ -15,7 +15,7 @@ using enum Rounding;
 
 const double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
-const DType kNarrow[] = {e4m3, e5m2, f16, bf16};
+const DType kNarrow[] = {e4m3, e5m2, e3m2, e2m3, e2m1, f16, bf16};
 
 double as_double(uint32_t f32_bits) { return std::bit_cast<float>(f32_bits); }
 
@@ -48,7 +48,7 @@ class Narrow : public testing::TestWithParam<DType> {};
 TEST_P(Narrow, EveryFiniteCodeDecodesToItsValue) {
   const DType t = GetParam();
   const std::vector<double> line = test::number_line(t);
-  const uint64_t sign = uint64_t{1} << (8 * bytes(t) - 1);
+  const uint64_t sign = uint64_t{1} << (bits(t) - 1);
   for (uint64_t code = 0; code < line.size(); ++code) {
     EXPECT_EQ(decode(t, code), line[code]);
     EXPECT_EQ(decode(t, code | sign), -line[code]);
@@ -59,7 +59,7 @@ TEST_P(Narrow, EveryFiniteCodeDecodesToItsValue) {
 
 TEST_P(Narrow, EveryOtherCodeIsInfinityOrNan) {
   const DType t = GetParam();
-  const uint64_t sign = uint64_t{1} << (8 * bytes(t) - 1), first = test::number_line(t).size();
+  const uint64_t sign = uint64_t{1} << (bits(t) - 1), first = test::number_line(t).size();
   for (uint64_t code = first; code < sign; ++code) {
     const bool infinity = code == first && t != e4m3;
     EXPECT_EQ(std::isinf(decode(t, code)), infinity);
@@ -71,7 +71,7 @@ TEST_P(Narrow, EveryOtherCodeIsInfinityOrNan) {
 
 TEST_P(Narrow, EveryCodeComesBack) {
   const DType t = GetParam();
-  for (uint64_t code = 0; code >> (8 * bytes(t)) == 0; ++code) {
+  for (uint64_t code = 0; code >> bits(t) == 0; ++code) {
     const double v = decode(t, code);
     const uint64_t quiet = t != e4m3 && std::isnan(v) ? 1 << (info(t).mantissa_bits - 1) : 0;
     for (Rounding r : {RN, RZ, RU, SR}) EXPECT_EQ(encode(t, v, r, false, ~0u), code | quiet);
@@ -120,6 +120,62 @@ TEST_P(Narrow, StochasticRoundingIsUnbiased) {
 
 INSTANTIATE_TEST_SUITE_P(Codec, Narrow, testing::ValuesIn(kNarrow),
                          [](const auto& type) { return std::string(name(type.param)); });
+
+TEST(Codec, FormatsWithoutNanTakeTheLargest) {
+  for (DType t : {e3m2, e2m3, e2m1})
+    for (double nan : {kNan, -kNan})
+      for (Rounding r : {RN, RZ, RU, SR})
+        EXPECT_EQ(decode(t, encode(t, nan, r)), largest(t)) << name(t);
+  EXPECT_EQ(largest(e3m2), 28);
+  EXPECT_EQ(largest(e2m3), 7.5);
+  EXPECT_EQ(largest(e2m1), 6);
+}
+
+/// The power of two that a value becomes, found by walking the line of all of them; 0 for NaN.
+double power_by_search(double v, Rounding r, bool saturate) {
+  const double least = std::ldexp(1, -127), most = std::ldexp(1, 127);
+  if (!(v >= 0)) return 0;
+  double below = least;
+  if (v <= least) return least;
+  while (below < most && below * 2 <= v) below *= 2;
+  const double above = below * 2;
+  const bool up = r == RU ? v > below : r == RN && v - below >= above - v;
+  const double chosen = up ? above : below;
+  if (std::isinf(v) || chosen > most) return saturate ? most : 0;
+  return chosen;
+}
+
+TEST(Codec, PowersOfTwo) {
+  for (uint64_t code = 0; code < 255; ++code) {
+    EXPECT_EQ(decode(e8m0, code), std::pow(2.0, static_cast<double>(code) - 127));
+    for (Rounding r : {RN, RZ, RU, SR}) EXPECT_EQ(encode(e8m0, decode(e8m0, code), r), code);
+  }
+  EXPECT_TRUE(std::isnan(decode(e8m0, 255)));
+  EXPECT_EQ(encode(e8m0, kNan), 255u);
+  EXPECT_EQ(encode(e8m0, kNan, RN, true), 255u);
+  std::vector<double> line;
+  for (int code = 0; code < 255; ++code) line.push_back(std::pow(2.0, code - 127));
+  for (double v : values_to_round(line))
+    for (Rounding r : {RN, RZ, RU})
+      for (bool saturate : {false, true}) {
+        const double want = power_by_search(v, r, saturate);
+        const double got = decode(e8m0, encode(e8m0, v, r, saturate));
+        ASSERT_TRUE(want == 0 ? std::isnan(got) : got == want) << v << " gave " << got;
+      }
+  EXPECT_EQ(lowest(e8m0), std::ldexp(1, -127));
+  EXPECT_EQ(largest(e8m0), std::ldexp(1, 127));
+}
+
+TEST(Codec, PowersOfTwoRoundStochastically) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 20000; ++i) {
+    const uint64_t code = random() % 254;
+    const auto part = static_cast<uint32_t>(random());
+    const double v = std::ldexp(1 + part * 0x1p-32, static_cast<int>(code) - 127);
+    EXPECT_EQ(encode(e8m0, v, SR, false, ~part), code);
+    EXPECT_EQ(encode(e8m0, v, SR, false, ~part + 1), part == 0 ? code : code + 1);
+  }
+}
 
 TEST(Codec, F32IsTheHardwareConversion) {
   std::mt19937_64 random(3);
@@ -172,6 +228,13 @@ TEST(Codec, FloatToIntegerSaturatesAndTruncates) {
   EXPECT_EQ(encode_int(i64, std::nextafter(0x1p63, 0)), 0x7ffffffffffffc00u);
   EXPECT_EQ(encode_int(u64, 0x1p64), ~uint64_t{0});
   EXPECT_EQ(encode_int(u64, 0x1p63), uint64_t{1} << 63);
+  EXPECT_EQ(encode_int(i4, 7.9), 7u);
+  EXPECT_EQ(encode_int(i4, -8.9), 8u);
+  EXPECT_EQ(encode_int(i4, -100), 8u);
+  EXPECT_EQ(encode_int(i4, -1), 15u);
+  EXPECT_EQ(encode_int(u2, 9), 3u);
+  EXPECT_EQ(encode_int(i1, -1), 1u);
+  EXPECT_EQ(encode_int(i1, 1), 0u);
   EXPECT_EQ(encode_int(b1, -0.0), 0u);
   EXPECT_EQ(encode_int(b1, 0.5), 1u);
   EXPECT_EQ(encode_int(b1, kNan), 1u);
@@ -214,6 +277,16 @@ TEST(CastCases, CAST_04) {  // integers round to bf16 as floats do
   EXPECT_EQ(decode(bf16, encode_signed(bf16, 259)), 260);
   EXPECT_EQ(decode(bf16, encode_signed(bf16, -259)), -260);
   EXPECT_EQ(decode(bf16, encode_signed(bf16, 33000)), 33024);
+}
+
+TEST(CastCases, CAST_05) {  // midpoints of e2m1 round to even, not away from zero
+  const double from[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0}, to[] = {0, 1, 1, 2, 2, 4, 4};
+  for (size_t i = 0; i < std::size(from); ++i)
+    for (double sign : {1.0, -1.0}) {
+      const double got = decode(e2m1, encode(e2m1, sign * from[i]));
+      EXPECT_EQ(got, sign * to[i]);
+      EXPECT_EQ(std::signbit(got), sign < 0);
+    }
 }
 
 TEST(CastCases, CAST_06) {  // a NaN whose payload is cut off stays a NaN, with its sign

@@ -12,9 +12,14 @@ import numpy as np
 TYPES = {
     "e4m3": ml_dtypes.float8_e4m3fn,
     "e5m2": ml_dtypes.float8_e5m2,
+    "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m3": ml_dtypes.float6_e2m3fn,
+    "e2m1": ml_dtypes.float4_e2m1fn,
+    "e8m0": ml_dtypes.float8_e8m0fnu,
     "bf16": ml_dtypes.bfloat16,
     "f16": np.float16,
 }
+BITS = {"float6_e3m2fn": 6, "float6_e2m3fn": 6, "float4_e2m1fn": 4}
 LOWER_HALVES = [0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF]
 
 
@@ -26,7 +31,8 @@ def run(program, verb, name, data):
 
 def all_codes(dtype):
     unsigned = np.uint8 if np.dtype(dtype).itemsize == 1 else np.uint16
-    return np.arange(np.iinfo(unsigned).max + 1).astype(unsigned)
+    bits = BITS.get(np.dtype(dtype).name, np.iinfo(unsigned).bits)
+    return np.arange(1 << bits).astype(unsigned)
 
 
 def decode(program, name, dtype):
@@ -52,12 +58,27 @@ def f32_values(dtype):
     return np.concatenate([bits.view(np.float32), line, ties.astype(np.float32), *near])
 
 
+def compare_numbers(got, want, values):
+    number = ~np.isnan(values)
+    np.testing.assert_array_equal(got[number], want.view(np.uint8)[number])
+    assert len(set(got[~number])) == 1
+
+
 def encode(program, name, dtype):
     values = f32_values(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         want = values.astype(dtype)
         wide = values.astype(np.float64)
     got = run(program, "encode", name, wide)
+    if name in ("e3m2", "e2m3", "e2m1"):  # what NaN becomes is open: here -0, in ours the largest
+        compare_numbers(got, want, values)
+        return len(values)
+    if name == "e8m0":
+        # Here zeros are NaN as negative numbers are, in ours they are the least; and ml_dtypes 0.6
+        # rounds subnormal f32 up: 2^-127 to 2^-126.
+        got = np.where(values == 0, 255, got)
+        small = (values > 0) & (values < np.float32(2.0**-126))
+        got, want = got[~small], want[~small]
     nan = np.isnan(want)
     bits = want.view(all_codes(dtype).dtype)
     np.testing.assert_array_equal(got[~nan], bits[~nan])

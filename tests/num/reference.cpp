@@ -18,9 +18,16 @@ bool takes_upper(Rounding r, double below, double above, double value, bool nega
 }  // namespace
 
 std::vector<double> number_line(DType t) {
-  const int m = t == e4m3 ? 3 : t == e5m2 ? 2 : t == f16 ? 10 : 7;
-  const int bias = t == e4m3 ? 7 : t == bf16 ? 127 : 15;
-  const int last_code = t == e4m3 ? 0x7e : t == e5m2 ? 0x7b : t == f16 ? 0x7bff : 0x7f7f;
+  struct Definition {
+    DType t;
+    int m, bias, last_code;
+  };
+  // OCP 8-bit floating point v1.0, OCP Microscaling Formats v1.0, IEEE 754, bfloat16.
+  constexpr Definition kAll[] = {{e4m3, 3, 7, 0x7e},    {e5m2, 2, 15, 0x7b}, {e3m2, 2, 3, 0x1f},
+                                 {e2m3, 3, 1, 0x1f},    {e2m1, 1, 1, 0x7},   {f16, 10, 15, 0x7bff},
+                                 {bf16, 7, 127, 0x7f7f}};
+  const auto [type, m, bias, last_code] = *std::find_if(
+      std::begin(kAll), std::end(kAll), [&](const Definition& d) { return d.t == t; });
   std::vector<double> line;
   for (int code = 0; code <= last_code; ++code) {
     const int field = code >> m, fraction = code & ((1 << m) - 1);
@@ -34,7 +41,8 @@ std::vector<double> number_line(DType t) {
 uint64_t rounded_by_search(DType t, const std::vector<double>& line, double value, Rounding r,
                            bool saturate) {
   const bool negative = std::signbit(value);
-  const uint64_t sign = negative ? uint64_t{1} << (8 * bytes(t) - 1) : 0;
+  const bool only_numbers = t == e3m2 || t == e2m3 || t == e2m1;
+  const uint64_t sign = negative ? uint64_t{1} << (bits(t) - 1) : 0;
   const double v = std::abs(value);
   const uint64_t lower = std::upper_bound(line.begin(), line.end(), v) - line.begin() - 1;
   if (lower + 1 < line.size())
@@ -42,7 +50,7 @@ uint64_t rounded_by_search(DType t, const std::vector<double>& line, double valu
   const double next = line.back() + (line.back() - line[lower - 1]);
   const bool over = v >= next || takes_upper(r, line.back(), next, v, negative, lower & 1);
   const bool cut = r == Rounding::RZ || (r == Rounding::RU && negative);
-  const bool stays = !over || saturate || (cut && !std::isinf(v));
+  const bool stays = !over || saturate || only_numbers || (cut && !std::isinf(v));
   return sign | (line.size() - stays);  // infinity (e4m3: NaN) follows the largest
 }
 

@@ -214,6 +214,36 @@ TEST(Launch, WrongCountsTypesAndExtentsAreNamed) {
   });
 }
 
+TEST(Launch, PackedTensorsHaveRowsOfBytes) {
+  const Expr m = Expr::symbol(SymbolKind::dim, 0), n = Expr::symbol(SymbolKind::dim, 1);
+  LaunchSpec s;
+  s.dims = {{"M", 1}, {"N", 1}};
+  s.args = {{"Q", i4, 2, false, true, {m, n}},
+            {"S", f32, 2, false, true, {m, cdiv(n, 32)}},
+            {"Y", e2m1, 2, true, false, {m, n}}};
+  s.grid = {m};
+  const Signature signature("packed", s, machine(), {});
+  const Tensor q = host_tensor(i4, {4, 40}), y = host_tensor(e2m1, {4, 40});
+  const auto call = [&](const TensorView& weights, int64_t scales) {
+    const Tensor kept = host_tensor(f32, {4, scales});
+    const TensorView in[] = {weights, kept}, out[] = {y};
+    return Call(signature, in, out, {}).specialisation();
+  };
+  EXPECT_EQ(call(q, 2).params[0].unit_axis, 1);
+  EXPECT_FALSE(call(q, 2).params[0].aligned) << "rows of 20 bytes";
+  TW_EXPECT_ERROR(UserError, "packed: input 'S' is f32[4,3] strides [3,1]: wanted cdiv(N, 32) = 2",
+                  [&] { call(q, 3); });
+  TensorView odd = q;
+  odd.strides[0] = 39;
+  TW_EXPECT_ERROR(UserError,
+                  "input 'Q' is i4[4,40] strides [39,1]: rows of packed elements begin "
+                  "with a byte, so stride 39 must be a multiple of 2",
+                  [&] { call(odd, 2); });
+  odd.strides = {80, 2};
+  TW_EXPECT_ERROR(UserError, "packed elements need stride 1 along the last axis",
+                  [&] { call(odd, 2); });
+}
+
 TEST(Launch, WrongCallsAreNamed) {
   Example e;
   const TensorView in[] = {e.a, e.bias}, out[] = {e.c, e.d};

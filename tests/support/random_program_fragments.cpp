@@ -70,7 +70,7 @@ void Writer::convert() {
   std::vector<DType> same_size;
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto t = static_cast<DType>(i);
-    if (t != b1 && bytes(t) == bytes(a.type.dtype)) same_size.push_back(t);
+    if (t != b1 && t != e8m0 && bits(t) == bits(a.type.dtype)) same_size.push_back(t);
   }
   const bool bits = a.type.dtype != b1 && !a.loose && r.percent(40);
   // Bits read as a float may be NaN or huge: only where the data is anyway.

@@ -34,6 +34,12 @@ TEST(Npy, GoesThereAndBackForEveryType) {
       for (int64_t e = 0; e < t.count(); ++e) set(t, e, static_cast<double>(e % 2));
       write_npy(file.path, t);
       Tensor back = read_npy(file.path, t.dtype());
+      // A file says how many bytes a row has, not how many of their bits are elements.
+      const int last = t.view().rank() - 1;
+      if (is_packed(t.dtype()) && last >= 0) {
+        EXPECT_EQ(back.dims()[last], byte_count(t.dtype(), {dims[last]}) * 8 / bits(t.dtype()));
+        back = back.slice(last, 0, dims[last]);
+      }
       EXPECT_EQ(to_string(back.view()), to_string(t.view()));
       for (int64_t e = 0; e < t.count(); ++e) EXPECT_EQ(get(back, e), get(t, e));
     }

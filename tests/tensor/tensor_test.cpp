@@ -92,7 +92,7 @@ TEST(Tensor, WrongViewsAreNamed) {
   TW_EXPECT_ERROR(UserError, "6 elements are not 8", [&] { t.reshape({2, 4}); });
   TW_EXPECT_ERROR(UserError, "it has gaps", [&] { t.transpose(0, 1).reshape({6}); });
   TW_EXPECT_ERROR(UserError, "only extents of 1 stretch", [&] { t.expand({4, 3}); });
-  TW_EXPECT_ERROR(UserError, "elements of 4 bytes are not elements of 2", [&] { t.bitcast(f16); });
+  TW_EXPECT_ERROR(UserError, "elements of 32 bits are not elements of 16", [&] { t.bitcast(f16); });
   TW_EXPECT_ERROR(UserError, "element 6 of f32[2,3]", [&] { get(t, 6); });
   TW_EXPECT_ERROR(UserError, "element -1 of f32[2,3]", [&] { set(t, -1, 0); });
 }
@@ -108,12 +108,59 @@ TEST(Tensor, ElementsOfEveryTypeKeepTheirValue) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const DType t = static_cast<DType>(i);
     Tensor x = host_tensor(t, {2});
-    set(x, 0, 1);
-    const double low = is_float(t) ? -1.5 : lowest(t);
+    const double one = std::min(1.0, largest(t));  // i1 holds -1 and 0
+    set(x, 0, one);
+    const double low = is_float(t) && t != e8m0 ? -1.5 : lowest(t);
     set(x, 1, low);
-    EXPECT_EQ(get(x, 0), 1) << name(t);
+    EXPECT_EQ(get(x, 0), one) << name(t);
     EXPECT_EQ(get(x, 1), low) << name(t);
   }
+}
+
+TEST(Tensor, PackedRowsBeginWithAByte) {
+  const Tensor t = host_tensor(i4, {3, 5}), wide = host_tensor(e3m2, {2, 3, 5});
+  EXPECT_EQ(to_string(t.view()), "i4[3,5] strides [6,1]");
+  EXPECT_EQ(to_string(wide.view()), "e3m2[2,3,5] strides [24,8,1]");
+  EXPECT_TRUE(t.view().is_contiguous());
+  EXPECT_EQ(byte_count(i4, {3, 5}), 9);
+  EXPECT_EQ(byte_count(e3m2, {2, 3, 5}), 36);
+  EXPECT_EQ(byte_count(u1, {9}), 2);
+  EXPECT_EQ(byte_count(u1, {}), 1);
+  EXPECT_EQ(byte_count(i4, {0, 5}), 0);
+  EXPECT_EQ(byte_range(t.view()), (ByteRange{0, 9}));
+  EXPECT_EQ(byte_range({nullptr, i4, {3, 5}, {-6, 1}}), (ByteRange{-6, 3}));
+  TW_EXPECT_ERROR(UserError, "more than 2^63 bytes", [] { byte_count(u1, {4, int64_t{1} << 62}); });
+  EXPECT_EQ(packing_fault(t.view()), "");
+  EXPECT_NE(packing_fault(t.transpose(0, 1)).find("stride 1 along the last axis"), -1ul);
+  EXPECT_NE(packing_fault({nullptr, i4, {3, 5}, {5, 1}}).find("stride 5 must be a multiple of 2"),
+            -1ul);
+}
+
+/// Elements of every width, bit by bit; neighbours keep theirs.
+TEST(Tensor, PackedElementsAreBitsOfTheirRow) {
+  for (DType type : {i1, u2, i3, e2m1, u5, e3m2, i7}) {
+    const int64_t n = bits(type);
+    std::vector<unsigned char> bytes(16, 0xff);
+    for (int64_t at : {0, 1, 2, 5, 9}) store_bits(type, bytes.data(), at, 0);
+    for (int64_t bit = 0; bit < 10 * n; ++bit) {
+      const int64_t at = bit / n;
+      const bool cleared = at == 0 || at == 1 || at == 2 || at == 5 || at == 9;
+      EXPECT_EQ(bytes[bit / 8] >> bit % 8 & 1, !cleared) << name(type) << " bit " << bit;
+      EXPECT_EQ(load_bits(type, bytes.data(), at), cleared ? 0 : (1u << n) - 1) << name(type);
+    }
+    for (size_t k = (10 * n + 7) / 8; k < bytes.size(); ++k) EXPECT_EQ(bytes[k], 0xff);
+  }
+}
+
+TEST(Tensor, ViewsOfPackedRows) {
+  Tensor t = host_tensor(i4, {3, 5});
+  for (int i = 0; i < 15; ++i) set(t, i, i - 8);
+  EXPECT_EQ(values(t.slice(0, 1, 3, 1).slice(1, 2, 4)), (Values{-1, 0, 4, 5}));
+  TW_EXPECT_ERROR(UserError, "begins inside a byte; begin at a multiple of 2",
+                  [&] { t.slice(1, 1, 4); });
+  EXPECT_EQ(values(copy(t.slice(1, 2, 5))), (Values{-6, -5, -4, -1, 0, 1, 4, 5, 6}));
+  TW_EXPECT_ERROR(UserError, "rows end inside a byte", [&] { t.reshape({15}); });
+  EXPECT_EQ(values(t.bitcast(u4).slice(0, 0, 1)), (Values{8, 9, 10, 11, 12}));
 }
 
 TEST(IndexCases, IDX_06) {

@@ -55,8 +55,9 @@ double bound(const Accuracy& a, double reference, double sum_abs) {
 
 double error_ratio(DType out, double got, double reference, double bound) {
   if (std::isnan(got) || std::isnan(reference)) {
-    // e4m3 has no infinity: what overflows becomes NaN.
-    if (out == e4m3 && std::isnan(got) && may_overflow(out, reference, bound)) return 0;
+    // Without an infinity what overflows becomes NaN.
+    const bool none = has_nan(out) && !has_infinity(out);
+    if (none && std::isnan(got) && may_overflow(out, reference, bound)) return 0;
     return std::isnan(got) && std::isnan(reference) ? 0 : INFINITY;
   }
   if (std::isinf(reference)) return got == reference ? 0 : INFINITY;

@@ -21,7 +21,7 @@ class Guarded {
   /// `misaligned` bytes after a multiple of 64.
   Guarded(DType t, std::vector<int64_t> dims, std::vector<int64_t> strides = {},
           int64_t misaligned = 0) {
-    if (strides.empty()) strides = contiguous_strides(dims);
+    if (strides.empty()) strides = contiguous_strides(dims, t);
     view_ = {nullptr, t, std::move(dims), std::move(strides)};
     const ByteRange r = byte_range(view_);
     size_ = 2 * kGuard + r.end - r.begin;
@@ -31,8 +31,8 @@ class Guarded {
     for (int64_t i = 0; i < size_; ++i) *bytes_at(i) = pattern(i);
     owned_.assign(size_, false);
     for (int64_t i = 0; i < view_.count(); ++i) {
-      const int64_t at = element(i);
-      for (int64_t b = 0; b < bytes(t); ++b) owned_[at + b] = true;
+      const int64_t bit = first_bit(i);
+      for (int64_t b = bit >> 3; b <= (bit + bits(t) - 1) >> 3; ++b) owned_[b] = true;
     }
     poison(kPoison);
   }
@@ -46,17 +46,19 @@ class Guarded {
     for (int64_t i = 0; i < view_.count(); ++i) set(view_, i, value(i));
   }
 
-  /// Overwrites every byte of every element.
+  /// Overwrites every byte of every element, or as many bits of it as a packed one has.
   void poison(unsigned char with) {
     for (int64_t i = 0; i < view_.count(); ++i)
-      std::memset(bytes_at(element(i)), with, bytes(view_.dtype));
+      store_bits(view_.dtype, view_.data, offset(i), with * kOnes);
   }
 
-  /// Bytes of all elements in row-major order.
+  /// Bytes of all elements in row-major order; a packed one has a byte of its own here.
   std::string contents() const {
     std::string out;
-    for (int64_t i = 0; i < view_.count(); ++i)
-      out.append(reinterpret_cast<const char*>(bytes_at(element(i))), bytes(view_.dtype));
+    for (int64_t i = 0; i < view_.count(); ++i) {
+      const uint64_t code = load_bits(view_.dtype, view_.data, offset(i));
+      out.append(reinterpret_cast<const char*>(&code), bytes(view_.dtype));
+    }
     return out;
   }
 
@@ -73,27 +75,29 @@ class Guarded {
   /// Number of elements that still are poison, bit for bit.
   int64_t unwritten() const {
     int64_t n = 0;
-    for (int64_t i = 0; i < view_.count(); ++i) {
-      bool poison = true;
-      for (int64_t b = 0; b < bytes(view_.dtype); ++b) {
-        poison &= *bytes_at(element(i) + b) == kPoison;
-      }
-      n += poison;
-    }
+    const uint64_t poison = kPoison * kOnes >> (64 - bits(view_.dtype));
+    for (int64_t i = 0; i < view_.count(); ++i)
+      n += load_bits(view_.dtype, view_.data, offset(i)) == poison;
     return n;
   }
 
  private:
   static unsigned char pattern(int64_t i) { return static_cast<unsigned char>(0xa5 + 59 * i); }
   unsigned char* bytes_at(int64_t i) const { return memory_.data<unsigned char>() + i; }
-  /// Offset in the memory of element i in row-major order.
-  int64_t element(int64_t i) const {
-    int64_t offset = 0;
+  static constexpr uint64_t kOnes = 0x0101010101010101;
+  /// Offset of element i in row-major order, in elements.
+  int64_t offset(int64_t i) const {
+    int64_t sum = 0;
     for (int k = view_.rank() - 1; k >= 0; --k) {
-      offset += i % view_.dims[k] * view_.strides[k];
+      sum += i % view_.dims[k] * view_.strides[k];
       i /= view_.dims[k];
     }
-    return static_cast<unsigned char*>(view_.data) - bytes_at(0) + offset * bytes(view_.dtype);
+    return sum;
+  }
+  /// In the memory.
+  int64_t first_bit(int64_t i) const {
+    return 8 * (static_cast<unsigned char*>(view_.data) - bytes_at(0)) +
+           offset(i) * bits(view_.dtype);
   }
 
   TensorView view_;

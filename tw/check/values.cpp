@@ -42,7 +42,10 @@ const char* name(Layout l) {
   return "?";
 }
 
-double ValueStream::next() { return is_float(dtype_) ? floating() : integer(); }
+double ValueStream::next() {
+  if (dtype_ == e8m0) return std::fabs(floating());  // a scale
+  return is_float(dtype_) ? floating() : integer();
+}
 
 double ValueStream::integer() {
   if (dtype_ == b1) return random_() % 2;
@@ -82,7 +85,28 @@ double ValueStream::special() {
   return all[random_() % std::size(all)];
 }
 
-std::vector<int64_t> strides_of(Layout l, const std::vector<int64_t>& dims, bool output) {
+namespace {
+
+/// Where the last axis must be the contiguous one, and rows whole bytes, the axis before does what
+/// the last does elsewhere.
+std::vector<int64_t> packed_strides(Layout l, const std::vector<int64_t>& dims, DType t) {
+  std::vector<int64_t> s = contiguous_strides(dims, t);
+  const size_t rank = dims.size();
+  if (rank < 2) return s;
+  if (l == Layout::padded) {
+    for (size_t k = 0; k + 1 < rank; ++k) s[k] = s[k] / s[rank - 2] * (s[rank - 2] + 24);
+  } else if (l == Layout::spread) {
+    for (size_t k = 0; k + 1 < rank; ++k) s[k] *= 2;
+  } else if (l == Layout::reversed) {
+    s[rank - 2] = -s[rank - 2];
+  }
+  return s;
+}
+
+}  // namespace
+
+std::vector<int64_t> strides_of(Layout l, const std::vector<int64_t>& dims, DType t, bool output) {
+  if (is_packed(t)) return packed_strides(l, dims, t);
   std::vector<int64_t> s = contiguous_strides(dims);
   const int rank = static_cast<int>(dims.size());
   switch (l) {

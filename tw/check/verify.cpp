@@ -37,8 +37,8 @@ struct Call {
   Call(const Subject& s, Values values, Layout layout, uint64_t seed) {
     for (const Argument& a : s.arguments) {
       const int64_t shift = layout == Layout::unaligned ? bytes(a.dtype) : 0;
-      Guarded& g =
-          tensors.emplace_back(a.dtype, a.dims, strides_of(layout, a.dims, a.output), shift);
+      Guarded& g = tensors.emplace_back(a.dtype, a.dims,
+                                        strides_of(layout, a.dims, a.dtype, a.output), shift);
       (a.output ? outputs : inputs).push_back(g.view());
       (a.output ? guarded_outputs : guarded_inputs).push_back(&g);
       ValueStream stream(allowed(a.domain, values), a.dtype, ++seed);

@@ -40,6 +40,13 @@ void fill_uniform(const TensorView& to, uint64_t seed) {
       std::memcpy(&bits, &v, sizeof bits);
       at[i] = static_cast<uint16_t>(bits >> 16);
     }
+  } else if (is_packed(to.dtype)) {
+    // Every pattern is a number: bytes are filled, gaps between rows too.
+    const ByteRange r = byte_range(to);
+    auto* at = static_cast<uint8_t*>(to.data);
+    for (int64_t i = r.begin; i < r.end; ++i) at[i] = static_cast<uint8_t>(next() * 256);
+  } else if (to.dtype == e8m0) {
+    for (int64_t i = 0; i < n; ++i) set(to, i, std::abs(next()));
   } else if (is_int(to.dtype) && bytes(to.dtype) == 1) {
     auto* at = static_cast<uint8_t*>(to.data);
     for (int64_t i = 0; i < n; ++i) at[i] = static_cast<uint8_t>(next() * 128);
@@ -78,17 +85,14 @@ SampleAxis sample_axis(const BenchCase& c) {
 /// A copy of the chosen coordinates of one axis.
 Tensor gather(const TensorView& from, int axis, const std::vector<int64_t>& chosen) {
   std::vector<int64_t> dims = from.dims;
-  dims[axis] = static_cast<int64_t>(chosen.size());
+  const auto n = static_cast<int64_t>(chosen.size());
+  dims[axis] = n;
   Tensor out = host_tensor(from.dtype, dims);
-  TensorView slice_from = from, slice_to = out.view();
-  slice_from.dims[axis] = slice_to.dims[axis] = 1;
-  const int64_t size = bytes(from.dtype);
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    slice_from.data = static_cast<char*>(from.data) + chosen[i] * from.strides[axis] * size;
-    slice_to.data = static_cast<char*>(out.view().data) +
-                    static_cast<int64_t>(i) * out.view().strides[axis] * size;
-    const Tensor dense = copy(slice_from);
-    for (int64_t e = 0; e < slice_to.count(); ++e) set(slice_to, e, get(dense, e));
+  int64_t inner = 1;
+  for (size_t k = static_cast<size_t>(axis) + 1; k < dims.size(); ++k) inner *= dims[k];
+  for (int64_t e = 0; e < out.count(); ++e) {
+    const int64_t outer = e / (inner * n), at = chosen[static_cast<size_t>(e / inner % n)];
+    set(out, e, get(from, (outer * from.dims[axis] + at) * inner + e % inner));
   }
   return out;
 }

@@ -149,6 +149,16 @@ static void expect_dims(const Argument& a, const Tensor& t) {
                     fmt::format("wanted {}{}", name(a.dtype), dims_text(a.dims)));
 }
 
+/// A file holds whole bytes: of rows that end inside one the rest is cut off.
+static Tensor read_packed(const Tensor& t, const Argument& wanted) {
+  const int64_t last = wanted.dims.empty() ? 0 : wanted.dims.back();
+  const int64_t whole = elements_of_bytes(t.dtype());
+  if (last % whole == 0 || t.dims().size() != wanted.dims.size()) return t;
+  const int64_t there = t.dims().back();
+  const bool fits = last < there && byte_count(t.dtype(), {last}) == byte_count(t.dtype(), {there});
+  return fits ? t.slice(static_cast<int>(t.dims().size()) - 1, 0, last) : t;
+}
+
 static uint64_t seed_of(const std::string& text) {
   return static_cast<uint64_t>(
       whole_number("--input random:", text.substr(std::string("random:").size())));
@@ -168,7 +178,7 @@ Call call_of(const Arguments& a) {
       seeds[name] = seed_of(source);
       continue;
     }
-    files[name] = read_npy(source, argument.dtype);
+    files[name] = read_packed(read_npy(source, argument.dtype), argument);
     shape_from_file(k, usual, argument, files[name], said);
   }
 
@@ -197,6 +207,7 @@ void fill_random(const TensorView& t, uint64_t seed) {
     Philox r = philox(seed, 0, static_cast<uint64_t>(i));
     double u = (r.word[0] + 0.5) * 0x1p-32, v = (r.word[1] + 0.5) * 0x1p-32;
     double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
+    if (t.dtype == e8m0) normal = std::abs(normal);  // a scale
     set(t, i, is_float(t.dtype) ? normal : static_cast<double>(r.word[2] % 16));
   }
 }

@@ -43,6 +43,8 @@ void check_type(const Param& a, const TensorView& t) {
                                       t.dims.size(), t.strides.size()));
   for (int64_t d : t.dims)
     if (d < 0) throw UserError(a.at, fmt::format("tensor '{}' has the extent {}", a.name, d));
+  if (const std::string fault = packing_fault(t); !fault.empty())
+    throw UserError(a.at, fmt::format("tensor '{}' is {}", a.name, fault), "copy() it first");
   if (t.data == nullptr && t.count() > 0)
     throw UserError(a.at, fmt::format("tensor '{}' has no memory", a.name));
 }

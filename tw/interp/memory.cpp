@@ -1,7 +1,5 @@
 #include "tw/interp/memory.h"
 
-#include <cstring>
-
 #include "tw/interp/bounded.h"
 
 namespace tw {
@@ -10,16 +8,14 @@ ParamMemory::ParamMemory(TensorView view, bool written)
     : view_(std::move(view)), written_(written) {
   if (!written_) return;
   for_each_index(view_.dims, [&](const Extents& at) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, address(at), static_cast<size_t>(bytes(view_.dtype)));
-    elements_.push_back(from_bits(view_.dtype, bits));
+    elements_.push_back(from_bits(view_.dtype, load_bits(view_.dtype, view_.data, offset(at))));
   });
 }
 
-uint8_t* ParamMemory::address(const Extents& at) const {
-  int64_t offset = 0;
-  for (size_t k = 0; k < at.size(); ++k) offset += at[k] * view_.strides[k];
-  return static_cast<uint8_t*>(view_.data) + offset * bytes(view_.dtype);
+int64_t ParamMemory::offset(const Extents& at) const {
+  int64_t sum = 0;
+  for (size_t k = 0; k < at.size(); ++k) sum += at[k] * view_.strides[k];
+  return sum;
 }
 
 bool ParamMemory::inside(const Extents& at) const {
@@ -30,9 +26,7 @@ bool ParamMemory::inside(const Extents& at) const {
 
 Scalar ParamMemory::read(const Extents& at) const {
   if (written_) return elements_[static_cast<size_t>(position(view_.dims, at))];
-  uint64_t bits = 0;
-  std::memcpy(&bits, address(at), static_cast<size_t>(bytes(view_.dtype)));
-  return from_bits(view_.dtype, bits);
+  return from_bits(view_.dtype, load_bits(view_.dtype, view_.data, offset(at)));
 }
 
 void ParamMemory::write(const Extents& at, const Scalar& value) {
@@ -96,8 +90,7 @@ Scalar updated(AtomicOp op, DType t, const Scalar& old, const Scalar& value,
 
 void ParamMemory::put(const Extents& at, const Scalar& value) {
   elements_[static_cast<size_t>(position(view_.dims, at))] = value;
-  const uint64_t bits = to_bits(view_.dtype, value);
-  std::memcpy(address(at), &bits, static_cast<size_t>(bytes(view_.dtype)));
+  store_bits(view_.dtype, view_.data, offset(at), to_bits(view_.dtype, value));
 }
 
 }  // namespace tw

@@ -26,7 +26,7 @@ class ParamMemory {
 
  private:
   void put(const Extents& at, const Scalar& value);
-  uint8_t* address(const Extents& at) const;
+  int64_t offset(const Extents& at) const;
   TensorView view_;
   bool written_;
   std::vector<Scalar> elements_;

@@ -12,7 +12,7 @@ namespace tw {
 
 namespace {
 
-int bits_of(DType t) { return t == b1 ? 1 : static_cast<int>(8 * bytes(t)); }
+int bits_of(DType t) { return t == b1 ? 1 : static_cast<int>(bits(t)); }
 
 uint64_t as_unsigned(int64_t v) { return static_cast<uint64_t>(v); }
 int64_t as_signed(uint64_t v) { return static_cast<int64_t>(v); }
@@ -170,7 +170,7 @@ Scalar from_number(DType t, const Number& n) {
 
 uint64_t to_bits(DType t, const Scalar& a) {
   if (is_float(t)) return encode(t, a.f);
-  return as_unsigned(a.i) & (~uint64_t{0} >> (64 - 8 * bytes(t)));
+  return as_unsigned(a.i) & (~uint64_t{0} >> (64 - bits(t)));
 }
 
 Scalar from_bits(DType t, uint64_t bits) {

@@ -108,9 +108,9 @@ Needs needs(Combiner c) {
 
 void check_needs(Needs n, const char* what, const Type& t, SourceLoc at) {
   const DType d = t.dtype;
-  if (n != Needs::any && is_fp8(d))
+  if (n != Needs::any && only_stores(d))
     throw UserError(at, fmt::format("'{}' on {}: {} only stores data", what, to_string(t), name(d)),
-                    "cast it to f32 or f16 first");
+                    is_int(d) ? "cast it to i8 or i32 first" : "cast it to f32 or f16 first");
   switch (n) {
     case Needs::any:
       return;
@@ -310,9 +310,9 @@ Type infer_bitcast(const Type& a, DType to, SourceLoc at) {
         at,
         fmt::format("bitcast of {} to {}: b1 has no bits to reinterpret", to_string(a), name(to)),
         "cast it, or compare with ne(x, 0)");
-  if (bytes(a.dtype) != bytes(to))
-    throw UserError(at, fmt::format("bitcast of {} to {}: sizes differ ({} and {} bytes)",
-                                    to_string(a), name(to), bytes(a.dtype), bytes(to)));
+  if (bits(a.dtype) != bits(to))
+    throw UserError(at, fmt::format("bitcast of {} to {}: sizes differ ({} and {} bits)",
+                                    to_string(a), name(to), bits(a.dtype), bits(to)));
   return {to, a.shape};
 }
 
@@ -442,11 +442,12 @@ Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at) {
   const Extents want{a.shape[0], b.shape[1]};
   if (acc.shape != want)
     throw UserError(at, fmt::format("dot accumulates {} into {}", to_string(want), to_string(acc)));
+  for (const Type& t : {a, b})
+    if (!is_fp8(t.dtype) && only_stores(t.dtype)) check_needs(Needs::number, "dot", t, at);
   if (!dot_accepts(a.dtype, b.dtype, acc.dtype))
     throw UserError(
         at, fmt::format("dot of {} and {} into {}", to_string(a), to_string(b), to_string(acc)),
-        "operands of one float type accumulate in f32 or f64 (f64 in f64), i8 and u8 "
-        "in i32");
+        "operands of one float type accumulate in f32 or f64 (f64 in f64), i8 and u8 in i32");
   return acc;
 }
 

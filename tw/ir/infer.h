@@ -51,6 +51,11 @@ Extents infer_place(Opcode code, const std::vector<Type>& at, const std::vector<
 Extents place_extents(const Program& p, const Op& op);
 /// What an atomic of this kind takes: i32 i64 u32 u64, and f32 f64 but for and, or, xor, cas.
 void check_atomic(AtomicOp op, DType t, SourceLoc at);
+/// Elements of less than a byte: a scatter may share bytes with other instances, and so may a store
+/// whose view is not proved to start with a byte. (Where it ends does not matter: what another
+/// instance stores after it starts with a byte too.)
+void check_scatter(const Param& p, SourceLoc at);
+void check_packed_store(const Program& p, const View& view, const Facts& facts, SourceLoc at);
 
 /// True for ops that make each element of the result from the elements at its place, anywhere in
 /// the tile: what a combiner region may hold.

@@ -85,6 +85,7 @@ void check_place(const Program& p, const Op& op) {
     if (x && p.type(*x).dtype != param.dtype)
       fail(op, fmt::format("{} does not fit '{}'", to_string(p.type(*x)), param.name));
   if (atomic) check_atomic(atomic->op, param.dtype, op.at);
+  if (op.code == Opcode::scatter) check_scatter(param, op.at);
   check_place_pad(op, param.dtype);
   if (op.out.size() > 1) fail(op, fmt::format("{} results", op.out.size()));
   if (!op.out.empty() && !(p.type(op.out[0]) == Type{param.dtype, shape}))
@@ -179,14 +180,15 @@ void check_cast(const Program& p, const Op& op) {
 void check_iota(const Program& p, const Op& op) {
   const Type& t = p.type(op.out[0]);
   const int axis = op.as<AxisAttr>().axis;
-  if (!is_int(t.dtype)) fail(op, fmt::format("gives integers, not {}", to_string(t)));
+  if (!is_int(t.dtype) || is_packed(t.dtype))
+    fail(op, fmt::format("gives integers of whole bytes, not {}", to_string(t)));
   if (axis < 0 || static_cast<size_t>(axis) >= t.shape.size())
     fail(op, fmt::format("axis {} of {}", axis, to_string(t)));
 }
 
 void check_index(const Program& p, const Op& op) {
   const Type& t = p.type(op.out[0]);
-  if (!is_int(t.dtype) || count(t.shape) != 1)
+  if (!is_int(t.dtype) || is_packed(t.dtype) || count(t.shape) != 1)
     fail(op, fmt::format("gives one integer, not {}", to_string(t)));
 }
 

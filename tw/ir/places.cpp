@@ -72,6 +72,32 @@ void check_atomic(AtomicOp op, DType t, SourceLoc at) {
                   bits ? "wanted i32, i64, u32 or u64" : "wanted i32, i64, u32, u64, f32 or f64");
 }
 
+void check_scatter(const Param& p, SourceLoc at) {
+  if (!is_packed(p.dtype)) return;
+  throw UserError(at,
+                  fmt::format("scatter into '{}': elements of {} share bytes with those of other "
+                              "instances",
+                              p.name, name(p.dtype)),
+                  "scatter bytes, such as i8, or store a tile");
+}
+
+void check_packed_store(const Program& p, const View& view, const Facts& facts, SourceLoc at) {
+  const Param& a = p.params[static_cast<size_t>(view.param)];
+  if (!is_packed(a.dtype) || a.dims.empty()) return;
+  const int64_t whole = elements_of_bytes(a.dtype);
+  const Expr& start = view.origin.back();
+  if (divisor(start, facts) % whole == 0) return;
+  throw UserError(
+      at,
+      fmt::format("store into '{}' from element {} of a row: it is not proved to start with a "
+                  "byte, which {} elements of {} share",
+                  a.name, to_string(start, [&](Symbol s) { return symbol_name(p, s); }), whole,
+                  name(a.dtype)),
+      fmt::format("start at multiples of {}: tile() with such an extent, or a dim that promises "
+                  ".multiple_of",
+                  whole));
+}
+
 const char* name(AtomicOp op) {
   switch (op) {
     case AtomicOp::add:

@@ -38,18 +38,6 @@ SymbolFact fact_of_pid(const Expr& extent, const Facts& facts) {
   return f;
 }
 
-SymbolFact fact_of_loop(const LoopAttr& loop, const Facts& facts) {
-  const Interval lo = bounds(loop.lo, facts), hi = bounds(loop.hi, facts);
-  SymbolFact f;
-  f.range.lo = lo.lo;
-  f.range.hi = hi.hi == Interval::kMax ? hi.hi : std::max(hi.hi - 1, lo.lo);
-  f.multiple_of = std::gcd(divisor(loop.lo, facts), divisor(loop.step, facts));
-  if (f.multiple_of == 0) f.multiple_of = 1;
-  f.from = loop.lo;
-  f.below = loop.hi;
-  return f;
-}
-
 // Calls visit(op) on the ops of r depth first; Op is const or not, as Region is.
 template <class R, class Visit>
 void walk_region(R& r, const Visit& visit) {
@@ -211,6 +199,28 @@ const ReduceAttr& fold_of(const Op& op) {
 bool is_short_reduction(const Program& p, const Op& op) {
   if (op.code != Opcode::reduce || op.as<ReduceAttr>().combiner == Combiner::custom) return false;
   return p.type(op.in[0]).shape[op.as<ReduceAttr>().axis] <= kShortReduction;
+}
+
+SymbolFact fact_of_loop(const LoopAttr& loop, const Facts& facts) {
+  const Interval lo = bounds(loop.lo, facts), hi = bounds(loop.hi, facts);
+  SymbolFact f;
+  f.range.lo = lo.lo;
+  f.range.hi = hi.hi == Interval::kMax ? hi.hi : std::max(hi.hi - 1, lo.lo);
+  f.multiple_of = std::gcd(divisor(loop.lo, facts), divisor(loop.step, facts));
+  if (f.multiple_of == 0) f.multiple_of = 1;
+  f.from = loop.lo;
+  f.below = loop.hi;
+  return f;
+}
+
+bool is_extent(const Expr& e) {
+  if (e.is_constant()) return e.constant() >= 0;
+  if (e.kind() == Expr::Kind::symbol) return true;
+  if (e.kind() != Expr::Kind::floordiv || !e.rhs().is_constant() || e.rhs().constant() < 1)
+    return false;
+  const Expr& sum = e.lhs();
+  return sum.kind() == Expr::Kind::add && sum.lhs().kind() == Expr::Kind::symbol &&
+         sum.rhs() == Expr(e.rhs().constant() - 1);
 }
 
 Facts facts_of(const Program& p, std::span<const Interval> dims) {

@@ -326,6 +326,8 @@ void drop_messages(Program& p, bool prints);
 /// The asserts and prints of a canonical program, by MessageAttr::id.
 std::vector<const Op*> messages_of(const Program& p);
 
+/// What an extent of a parameter may be: a constant >= 0, a dim, or cdiv(dim, constant >= 1).
+bool is_extent(const Expr& e);
 /// How many dims a call gives.
 size_t given_dims(const Program& p);
 /// The parameters that a call gives: all but scratch.
@@ -337,6 +339,8 @@ std::string symbol_name(const Program& p, Symbol s);
 /// What is known of every symbol: multiple_of of dims, ranges of pids from the grid and of loop
 /// counters. `dims` narrows the dims, in their order.
 Facts facts_of(const Program& p, std::span<const Interval> dims = {});
+/// Of the counter of one loop.
+SymbolFact fact_of_loop(const LoopAttr& loop, const Facts& facts);
 
 /// Extents, coordinates and loop bounds stay within +-2^48, so that int64 holds sums of a few, and
 /// dims that no program multiplies may be as large as 2^40.

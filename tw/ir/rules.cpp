@@ -79,11 +79,15 @@ void parameters(const Program& p) {
       fail(a.at, fmt::format("parameter '{}' has {} axes, more than {}", a.name, a.dims.size(),
                              kMaxRank));
     for (const Expr& e : a.dims) {
-      if (e.is_constant() ? e.constant() < 0 : e.kind() != Expr::Kind::symbol)
-        fail(a.at, fmt::format("extents of parameter '{}' must be dims or constants >= 0", a.name));
+      if (!is_extent(e))
+        fail(a.at, fmt::format("extents of parameter '{}' must be dims or constants >= 0, or dims "
+                               "divided by a constant with cdiv",
+                               a.name));
       check_host_expr(p, e, a.at, fmt::format("parameter '{}'", a.name));
-      if (!e.is_constant() && p.dims[e.symbol().id].chosen())
-        fail(a.at, fmt::format("an extent of parameter '{}' is chosen", a.name));
+      for_each_symbol(e, [&](Symbol s) {
+        if (p.dims[s.id].chosen())
+          fail(a.at, fmt::format("an extent of parameter '{}' is chosen", a.name));
+      });
     }
   }
   scratch_parameters(p);
@@ -264,7 +268,14 @@ std::optional<Violation> first_violation(const Program& p) {
   try {
     for (auto* rule : kProgramRules) rule(p);
     const Facts facts = facts_of(p);
-    walk(p, [&](const Op& op) { check_op(p, facts, op); });
+    bool lowered = false;
+    walk(p, [&](const Op& op) { lowered = lowered || op.code == Opcode::contract; });
+    walk(p, [&](const Op& op) {
+      check_op(p, facts, op);
+      // A contraction stores parts of a view, one after the other.
+      if (op.code == Opcode::store && !lowered)
+        check_packed_store(p, op.as<ViewAttr>().view, facts, op.at);
+    });
   } catch (const Violation& v) {
     return v;
   } catch (const UserError& e) {

@@ -58,6 +58,7 @@ void store(const TileView& v, const Tile& x, SourceLoc at) {
            fmt::format("store of {} into '{}', which takes {}", to_string(got), p.name,
                        to_string(v.type)),
            got.dtype != v.type.dtype ? "cast it" : "reshape or broadcast it");
+  if (is_packed(p.dtype)) t.checked([&] { check_packed_store(t.program, v.view, t.facts(), at); });
   t.append({Opcode::store, at, {value}, {}, ViewAttr{v.view, {}}, {}});
 }
 

@@ -118,6 +118,7 @@ Tile gather(const TensorRef& x, std::initializer_list<Arg> at, const GatherOptio
 void scatter(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value,
              const ScatterOptions& o, SourceLoc line) {
   Access a = access(Opcode::scatter, x, at, line);
+  a.t.checked([&] { check_scatter(a.param(), line); });
   add_value(a, value);
   const bool masked = add_mask(a, o.mask);
   a.result();

@@ -46,6 +46,13 @@ Expr TraceState::host_expr(const Index& i, const std::string& what, SourceLoc at
   return e;
 }
 
+Facts TraceState::facts() const {
+  Facts facts = facts_of(program);
+  for (const Frame& f : frames_)
+    if (f.loop) facts[{SymbolKind::loop, f.loop->loop}] = fact_of_loop(*f.loop, facts);
+  return facts;
+}
+
 std::string TraceState::place(SourceLoc at) const {
   return at.known() ? fmt::format("{}:{}", at.file, at.line) : "its definition";
 }

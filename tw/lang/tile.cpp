@@ -15,6 +15,8 @@ std::optional<Number> Constant::as(DType t) const {
   if (is_float(t)) {
     const double rounded = decode(t, encode(t, value_.f));
     if (std::isfinite(value_.f) && !std::isfinite(rounded)) return std::nullopt;
+    // Without infinity and NaN what does not fit would become the largest silently.
+    if (!has_nan(t) && !(std::fabs(value_.f) <= largest(t))) return std::nullopt;
     if (std::isinf(value_.f) && !std::isinf(rounded)) return std::nullopt;
     return Number{false, 0, rounded};
   }

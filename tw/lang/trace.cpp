@@ -66,9 +66,10 @@ TensorRef Trace::param(const std::string& name, ParamKind kind, DType dtype,
   Param p{name, kind, dtype, {}, at};
   for (const Index& d : dims) {
     const Expr e = t.host_expr(d, fmt::format("an extent of '{}'", name), at);
-    if (e.is_constant() ? e.constant() < 0 : e.kind() != Expr::Kind::symbol)
+    if (!is_extent(e))
       t.fail(at,
-             fmt::format("extent {} of '{}' is neither a dim nor a constant >= 0",
+             fmt::format("extent {} of '{}' is neither a dim nor a constant >= 0 nor cdiv(dim, "
+                         "constant)",
                          to_string(e, [&](Symbol s) { return symbol_name(t.program, s); }), name),
              "give it a name of its own with k.dim()");
     p.dims.push_back(e);

@@ -293,7 +293,7 @@ class Counter {
   void place(const Op& op, Touched& touched, double times) {
     const double n = static_cast<double>(tw::count(place_extents(p_, op))) * times;
     const DType t = p_.params[view_of(op)->param].dtype;
-    const double moved = n * static_cast<double>(bytes(t));
+    const double moved = n * static_cast<double>(bits(t)) / 8;
     if (op.code != Opcode::scatter) touched.read += moved;
     if (op.code != Opcode::gather) touched.written += moved;
     if (op.code == Opcode::atomic) flops_ += n;
@@ -364,7 +364,7 @@ class Counter {
 
   double elements(ValueId v) const { return static_cast<double>(tw::count(p_.type(v).shape)); }
   double bytes_inside(const Op& op, ValueId tile) const {
-    double n = elements(tile) * static_cast<double>(bytes(p_.type(tile).dtype));
+    double n = elements(tile) * static_cast<double>(bits(p_.type(tile).dtype)) / 8;
     for (const AxisShare& a : axis_shares(op)) n *= a.share;
     return n;
   }
@@ -376,7 +376,7 @@ class Counter {
     for (const auto& [param, touched] : touched_) {
       // Memory of an instance moves nothing.
       if (p_.params[param].kind == ParamKind::scratch) continue;
-      double whole = static_cast<double>(bytes(p_.params[param].dtype));
+      double whole = static_cast<double>(bits(p_.params[param].dtype)) / 8;
       for (const Expr& d : p_.params[param].dims) whole *= static_cast<double>(value(d, {}));
       // What a program wrote itself need not come from memory.
       if (p_.params[param].kind != ParamKind::out)

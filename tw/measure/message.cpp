@@ -76,7 +76,8 @@ TensorSpec tensor_spec(const nlohmann::json& j) {
 }
 
 TensorView view_of(const TensorSpec& t, void* data) {
-  return {data, t.dtype, t.dims, t.strides.empty() ? contiguous_strides(t.dims) : t.strides};
+  return {data, t.dtype, t.dims,
+          t.strides.empty() ? contiguous_strides(t.dims, t.dtype) : t.strides};
 }
 
 int64_t span_bytes(const TensorSpec& t) {
@@ -87,7 +88,7 @@ int64_t span_bytes(const TensorSpec& t) {
     if (v.strides[axis] < 0) throw InternalError("a timed tensor has a negative stride");
     last += (v.dims[axis] - 1) * v.strides[axis];
   }
-  return round_up((last + 1) * bytes(t.dtype), kLine);
+  return round_up(ceil_div((last + 1) * bits(t.dtype), 8), kLine);
 }
 
 Exchange::Exchange(std::vector<TensorSpec> inputs, std::vector<TensorSpec> outputs, int sets)

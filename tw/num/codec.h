@@ -15,11 +15,15 @@ enum class Rounding : uint8_t { RN, RZ, RU, SR };
 double decode(DType t, uint64_t bits);
 
 /// Bits of the element of floating type t that `value` rounds to.
-/// Not saturating: magnitudes past the largest finite value become infinity (NaN in e4m3, which has
-/// none) where IEEE 754 says so: always under RN and SR, upward under RU, never under RZ; otherwise
-/// they become the largest finite one. Infinity stays. Saturating: both become +-largest.
-/// NaN stays NaN, quiet, with the payload bits that fit. Signs of zero and of NaN are kept;
-/// subnormals are kept.
+/// Not saturating: magnitudes past the largest finite value become infinity (NaN in e4m3 and e8m0,
+/// which have none) where IEEE 754 says so: always under RN and SR, upward under RU, never under
+/// RZ; otherwise they become the largest finite one. Infinity stays. Saturating: both become
+/// +-largest. NaN stays NaN, quiet, with the payload bits that fit. Signs of zero and of NaN are
+/// kept; subnormals are kept.
+/// e3m2, e2m3 and e2m1 have neither infinity nor NaN: they always saturate, and NaN becomes
+/// +largest (OCP MX v1.0 leaves it open; PTX does so). e8m0 has no zero and no sign: what rounds
+/// below 2^-127, zeros too, becomes 2^-127, negative numbers NaN. A tie between powers of two goes
+/// up: of two odd last digits IEEE 754 takes the larger.
 uint64_t encode(DType t, double value, Rounding r = Rounding::RN, bool saturate = false,
                 uint32_t random = 0);
 

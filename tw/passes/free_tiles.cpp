@@ -75,7 +75,14 @@ class TileAxis {
     return before && std::ranges::all_of(op->in, [&](ValueId in) { return follow(in, *before); });
   }
 
+  /// Pieces of any length would share bytes of a row of packed elements.
+  bool shares_bytes(const View& view) const {
+    const Param& a = p_.params[view.param];
+    return is_packed(a.dtype) && view.axes[side_] + 1 == static_cast<int>(a.dims.size());
+  }
+
   bool follow_store(const Op& store) {
+    if (shares_bytes(store.as<ViewAttr>().view)) return false;
     stores_.push_back(&store);
     return follow(store.in[0], side_) && move(store, store.as<ViewAttr>().view.axes[side_]);
   }

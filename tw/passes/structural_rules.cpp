@@ -9,8 +9,6 @@ namespace {
 
 using Result = std::optional<ValueId>;
 
-int bits(DType t) { return static_cast<int>(bytes(t)) * 8; }
-
 // Every value of `from` is a value of `to`.
 bool embeds(DType from, DType to) {
   if (from == b1 || to == b1) return false;
@@ -18,7 +16,8 @@ bool embeds(DType from, DType to) {
   const DTypeInfo& b = info(to);
   if (is_float(from))
     return is_float(to) && b.mantissa_bits >= a.mantissa_bits && b.exponent_bits >= a.exponent_bits;
-  const int magnitude = bits(from) - (is_signed_int(from) ? 1 : 0);
+  const int64_t magnitude = bits(from) - (is_signed_int(from) ? 1 : 0);
+  if (to == e8m0) return false;  // has no 0
   if (is_float(to)) return magnitude <= b.mantissa_bits + 1 && b.exponent_bits >= 5;
   if (is_signed_int(from) && is_unsigned_int(to)) return false;
   return magnitude <= bits(to) - (is_signed_int(to) ? 1 : 0);

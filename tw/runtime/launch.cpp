@@ -121,6 +121,9 @@ struct CallBinder {
     for (int64_t d : t.dims) {
       if (d < 0) fail("{} '{}' is {}: wanted extents >= 0", role(i), a.name, to_string(t));
     }
+    if (!is_packed(t.dtype)) return;
+    if (const std::string fault = packing_fault(t); !fault.empty())
+      fail("{} '{}' is {}", role(i), a.name, fault);
   }
 
   std::string origin(int source) const {
@@ -284,7 +287,7 @@ struct CallBinder {
     bool aligned = reinterpret_cast<uintptr_t>(t.data) % 16 == 0;
     for (int k = 0; k < t.rank(); ++k) {
       zero |= uint64_t{strides[k] == 0 && t.dims[k] != 1} << k;
-      if (k != unit) aligned &= strides[k] * bytes(t.dtype) % 16 == 0;
+      if (k != unit) aligned &= strides[k] * bits(t.dtype) % 128 == 0;
     }
     return zero << 32 | uint64_t{aligned} << 6 | static_cast<uint64_t>(unit + 1);
   }

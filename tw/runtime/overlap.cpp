@@ -45,6 +45,7 @@ bool overlaps_itself(const TensorView& t) {
 }
 
 bool interleave(const TensorView& a, const TensorView& b) {
+  if (is_packed(a.dtype) || is_packed(b.dtype)) return false;
   const Axes x(a), y(b);
   if (x.n == 0 || y.n == 0) return false;
   const int64_t size = bytes(a.dtype), pitch = x.axis[x.n - 1].stride * size;

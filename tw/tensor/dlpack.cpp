@@ -16,9 +16,10 @@ struct Format {
   uint8_t code;
 };
 constexpr std::array kFormats = {
-    Format{b1, 6},    Format{i8, 0},  Format{i16, 0},  Format{i32, 0}, Format{i64, 0},
-    Format{u8, 1},    Format{u16, 1}, Format{u32, 1},  Format{u64, 1}, Format{e4m3, 10},
-    Format{e5m2, 12}, Format{f16, 2}, Format{bf16, 4}, Format{f32, 2}, Format{f64, 2},
+    Format{b1, 6},   Format{i8, 0},    Format{i16, 0},   Format{i32, 0},
+    Format{i64, 0},  Format{u8, 1},    Format{u16, 1},   Format{u32, 1},
+    Format{u64, 1},  Format{e4m3, 10}, Format{e5m2, 12}, Format{f16, 2},
+    Format{bf16, 4}, Format{f32, 2},   Format{f64, 2},   Format{e8m0, 14},
 };
 
 DType dtype_of(const DataType& d) {
@@ -74,6 +75,12 @@ Tensor import_tensor(ManagedTensor* m) {
 }
 
 ManagedTensor* export_tensor(const Tensor& t) {
+  if (is_packed(t.dtype())) {
+    throw UserError(fmt::format("{} as a DLPack tensor: elements of less than a byte have no "
+                                "strides there",
+                                to_string(t.view())),
+                    "export its bytes as u8");
+  }
   auto* e = new Exported{t, t.view().dims, t.view().strides, {}};
   Array& a = e->managed.array;
   a.data = t.view().data;

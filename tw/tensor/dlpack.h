@@ -13,7 +13,7 @@ struct Device {
   int32_t id;
 };
 struct DataType {
-  uint8_t code;  ///< int 0, uint 1, float 2, bfloat 4, bool 6, e4m3fn 10, e5m2 12
+  uint8_t code;  ///< int 0, uint 1, float 2, bfloat 4, bool 6, e4m3fn 10, e5m2 12, e8m0 14
   uint8_t bits;
   uint16_t lanes;
 };

@@ -192,8 +192,11 @@ Tensor read_npy(const std::string& path, std::optional<DType> as) {
   HeaderParser::Header h = HeaderParser(text, path, begin).parse();
   const DType dtype = dtype_of(h, as, path);
 
+  if (h.fortran && is_packed(dtype)) {
+    damaged(path, begin, "packed elements in Fortran order", "wanted rows of bytes");
+  }
   if (h.fortran) std::reverse(h.dims.begin(), h.dims.end());
-  const int64_t data_bytes = byte_count(dtype, h.dims);
+  const int64_t data_bytes = byte_count(is_packed(dtype) ? u8 : dtype, h.dims);
   // Sizes are compared before memory is asked for: a damaged shape must not ask for a terabyte.
   std::fseek(f.get(), 0, SEEK_END);
   const int64_t there = std::ftell(f.get()) - static_cast<int64_t>(begin + size);
@@ -202,6 +205,7 @@ Tensor read_npy(const std::string& path, std::optional<DType> as) {
             fmt::format("wanted {} bytes more", data_bytes - there));
   }
   std::fseek(f.get(), static_cast<long>(begin + size), SEEK_SET);
+  if (is_packed(dtype) && !h.dims.empty()) h.dims.back() = h.dims.back() * 8 / bits(dtype);
   Tensor t = host_tensor(dtype, h.dims);
   if (std::fread(t.data<char>(), 1, data_bytes, f.get()) != static_cast<size_t>(data_bytes)) {
     fail_file(path, errno);
@@ -214,9 +218,11 @@ Tensor read_npy(const std::string& path, std::optional<DType> as) {
 }
 
 void write_npy(const std::string& path, const TensorView& t) {
+  std::vector<int64_t> dims = t.dims;
+  if (is_packed(t.dtype) && !dims.empty()) dims.back() = byte_count(t.dtype, {dims.back()});
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                  info(t.dtype).numpy, fmt::join(t.dims, ", "), t.rank() == 1 ? "," : "");
+                  info(t.dtype).numpy, fmt::join(dims, ", "), t.rank() == 1 ? "," : "");
   const size_t unpadded = kMagic.size() + 4 + header.size() + 1;
   header.append((64 - unpadded % 64) % 64, ' ');
   header.append(1, '\n');

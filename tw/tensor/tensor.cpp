@@ -26,22 +26,80 @@ int64_t TensorView::count() const {
 
 bool TensorView::is_contiguous() const {
   if (count() == 0) return true;
-  int64_t want = 1;
-  for (int k = rank() - 1; k >= 0; --k) {
-    if (dims[k] != 1 && strides[k] != want) return false;
-    want *= dims[k];
+  const std::vector<int64_t> want = contiguous_strides(dims, dtype);
+  for (int k = 0; k < rank(); ++k) {
+    if (dims[k] != 1 && strides[k] != want[k]) return false;
   }
   return true;
 }
 
-std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims) {
+std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims, DType t) {
   std::vector<int64_t> strides(dims.size());
   int64_t stride = 1;
   for (size_t k = dims.size(); k-- > 0;) {
     strides[k] = stride;
     stride *= std::max<int64_t>(dims[k], 1);
+    if (k + 1 == dims.size()) stride = round_up(stride, elements_of_bytes(t));
   }
   return strides;
+}
+
+std::string packing_fault(const TensorView& t) {
+  if (!is_packed(t.dtype)) return "";
+  for (int k = t.rank() - 1; k >= 0; --k) {
+    if (t.dims[k] == 1) continue;
+    if (k + 1 == t.rank() && t.strides[k] != 1) {
+      return fmt::format("{}: packed elements need stride 1 along the last axis", to_string(t));
+    }
+    if (k + 1 < t.rank() && t.strides[k] % elements_of_bytes(t.dtype) != 0) {
+      return fmt::format(
+          "{}: rows of packed elements begin with a byte, so stride {} must be a "
+          "multiple of {}",
+          to_string(t), t.strides[k], elements_of_bytes(t.dtype));
+    }
+  }
+  return "";
+}
+
+/// Where an element of less than a byte lies: its first byte, its first bit there, and whether it
+/// goes on in the next.
+struct PackedAt {
+  int64_t byte;
+  int shift;
+  bool two;
+  PackedAt(DType t, int64_t offset) {
+    const int64_t bit = offset * bits(t);
+    byte = bit >> 3;
+    shift = static_cast<int>(bit & 7);
+    two = shift + bits(t) > 8;
+  }
+};
+
+uint64_t load_bits(DType t, const void* data, int64_t offset) {
+  const auto* from = static_cast<const unsigned char*>(data);
+  if (!is_packed(t)) {
+    uint64_t code = 0;
+    std::memcpy(&code, from + offset * bytes(t), static_cast<size_t>(bytes(t)));
+    return code;
+  }
+  const PackedAt at(t, offset);
+  unsigned word = from[at.byte];
+  if (at.two) word |= unsigned{from[at.byte + 1]} << 8;
+  return word >> at.shift & ((1u << bits(t)) - 1);
+}
+
+void store_bits(DType t, void* data, int64_t offset, uint64_t code) {
+  auto* to = static_cast<unsigned char*>(data);
+  if (!is_packed(t)) {
+    std::memcpy(to + offset * bytes(t), &code, static_cast<size_t>(bytes(t)));
+    return;
+  }
+  const PackedAt at(t, offset);
+  const unsigned mask = ((1u << bits(t)) - 1) << at.shift;
+  const unsigned word = static_cast<unsigned>(code) << at.shift & mask;
+  to[at.byte] = static_cast<unsigned char>((to[at.byte] & ~mask) | word);
+  if (!at.two) return;
+  to[at.byte + 1] = static_cast<unsigned char>((to[at.byte + 1] & ~(mask >> 8)) | word >> 8);
 }
 
 std::string to_string(const TensorView& t) {
@@ -49,9 +107,15 @@ std::string to_string(const TensorView& t) {
 }
 
 int64_t byte_count(DType t, const std::vector<int64_t>& dims) {
-  int64_t n = bytes(t);
+  int64_t n = is_packed(t) ? 1 : bytes(t);
   bool overflow = false, empty = false;
-  for (int64_t d : dims) {
+  for (size_t k = 0; k < dims.size(); ++k) {
+    int64_t d = dims[k];
+    if (is_packed(t) && k + 1 == dims.size() && d >= 0) {
+      const int64_t group = elements_of_bytes(t);
+      overflow |= d > (INT64_MAX - 7 * group) / group;
+      d = overflow ? 1 : ceil_div(d, group) * (group * bits(t) / 8);
+    }
     if (d < 0) {
       throw UserError(fmt::format("shape {} has the negative extent {}", list(dims), d));
     }
@@ -69,15 +133,18 @@ ByteRange byte_range(const TensorView& t) {
   for (int64_t d : t.dims) {
     if (d == 0) return {};
   }
-  ByteRange r{0, bytes(t.dtype)};
+  // Packed elements are counted in bits first.
+  const int64_t unit = is_packed(t.dtype) ? bits(t.dtype) : bytes(t.dtype);
+  ByteRange r{0, unit};
   bool overflow = false;
   for (int k = 0; k < t.rank(); ++k) {
     int64_t reach = 0;
     overflow |= __builtin_mul_overflow(t.dims[k] - 1, t.strides[k], &reach);
-    overflow |= __builtin_mul_overflow(reach, bytes(t.dtype), &reach);
+    overflow |= __builtin_mul_overflow(reach, unit, &reach);
     int64_t& side = reach < 0 ? r.begin : r.end;
     overflow |= __builtin_add_overflow(side, reach, &side);
   }
+  if (is_packed(t.dtype) && !overflow) r = {r.begin >> 3, r.end / 8 + (r.end % 8 != 0)};
   if (overflow) throw UserError(to_string(t) + " reaches past 2^63 bytes");
   return r;
 }
@@ -109,22 +176,36 @@ Tensor Tensor::slice(int axis, int64_t begin, int64_t end, int64_t step) const {
   TensorView v = view_;
   v.dims[axis] = ceil_div(end - begin, step);
   v.strides[axis] *= step;
-  if (v.count() != 0) {
-    v.data = static_cast<char*>(v.data) + begin * view_.strides[axis] * bytes(v.dtype);
+  if (v.count() == 0) return {v, owner_};
+  const int64_t offset = begin * view_.strides[axis];
+  if (offset % elements_of_bytes(v.dtype) != 0) {
+    throw UserError(fmt::format("slice [{}:{}:{}] of axis {} of {} begins inside a byte", begin,
+                                end, step, axis, to_string(view_)),
+                    fmt::format("begin at a multiple of {}", elements_of_bytes(v.dtype)));
   }
+  v.data = static_cast<char*>(v.data) +
+           (is_packed(v.dtype) ? offset * bits(v.dtype) / 8 : offset * bytes(v.dtype));
   return {v, owner_};
 }
 
 Tensor Tensor::reshape(std::vector<int64_t> dims) const {
   TensorView v = view_;
   v.dims = std::move(dims);
-  v.strides = contiguous_strides(v.dims);
-  if (byte_count(v.dtype, v.dims) != byte_count(v.dtype, view_.dims)) {
+  v.strides = contiguous_strides(v.dims, v.dtype);
+  byte_count(v.dtype, v.dims);
+  if (v.count() != view_.count()) {
     throw UserError(fmt::format("reshape of {} to {}: {} elements are not {}", to_string(view_),
                                 list(v.dims), view_.count(), v.count()));
   }
   if (!view_.is_contiguous()) {
     throw UserError(fmt::format("reshape of {}: it has gaps", to_string(view_)), "copy() it first");
+  }
+  const auto padded = [](const TensorView& t) {
+    return t.rank() > 0 && t.dims.back() % elements_of_bytes(t.dtype) != 0;
+  };
+  if (v.dims != view_.dims && (padded(v) || padded(view_))) {
+    throw UserError(
+        fmt::format("reshape of {} to {}: rows end inside a byte", to_string(view_), list(v.dims)));
   }
   return {v, owner_};
 }
@@ -147,9 +228,9 @@ Tensor Tensor::expand(std::vector<int64_t> dims) const {
 }
 
 Tensor Tensor::bitcast(DType t) const {
-  if (bytes(t) != bytes(view_.dtype)) {
-    throw UserError(fmt::format("bitcast of {} to {}: elements of {} bytes are not elements of {}",
-                                to_string(view_), name(t), bytes(view_.dtype), bytes(t)));
+  if (bits(t) != bits(view_.dtype)) {
+    throw UserError(fmt::format("bitcast of {} to {}: elements of {} bits are not elements of {}",
+                                to_string(view_), name(t), bits(view_.dtype), bits(t)));
   }
   TensorView v = view_;
   v.dtype = t;
@@ -173,7 +254,7 @@ int64_t machine_memory() {
 Tensor host_tensor(DType t, std::vector<int64_t> dims) {
   TensorView v{nullptr, t, std::move(dims), {}};
   const int64_t size = byte_count(t, v.dims);
-  v.strides = contiguous_strides(v.dims);
+  v.strides = contiguous_strides(v.dims, t);
   // Asking first: an overcommitting kernel grants any size and kills the process when it is used.
   const int64_t memory = machine_memory();
   if (size < memory) v.data = allocate(size);
@@ -205,8 +286,23 @@ static void for_each_row(const TensorView& t, F&& row) {
   }
 }
 
+/// Bits of the last byte of a row that are no element's become 0.
+static void copy_packed(const TensorView& t, const TensorView& to) {
+  std::memset(to.data, 0, static_cast<size_t>(byte_count(to.dtype, to.dims)));
+  int64_t row = 0;
+  for_each_row(t, [&](int64_t offset, int64_t n, int64_t stride) {
+    for (int64_t i = 0; i < n; ++i)
+      store_bits(t.dtype, to.data, row + i, load_bits(t.dtype, t.data, offset + i * stride));
+    row += round_up(n, elements_of_bytes(t.dtype));
+  });
+}
+
 Tensor copy(const TensorView& t) {
   Tensor out = host_tensor(t.dtype, t.dims);
+  if (is_packed(t.dtype)) {
+    copy_packed(t, out);
+    return out;
+  }
   const int64_t size = bytes(t.dtype);
   const char* from = static_cast<const char*>(t.data);
   char* to = out.data<char>();
@@ -223,7 +319,7 @@ Tensor copy(const TensorView& t) {
   return out;
 }
 
-static char* element(const TensorView& t, int64_t index) {
+static int64_t offset_of(const TensorView& t, int64_t index) {
   if (index < 0 || index >= t.count()) {
     throw UserError(fmt::format("element {} of {}, which has {}", index, to_string(t), t.count()));
   }
@@ -232,37 +328,34 @@ static char* element(const TensorView& t, int64_t index) {
     offset += index % t.dims[k] * t.strides[k];
     index /= t.dims[k];
   }
-  return static_cast<char*>(t.data) + offset * bytes(t.dtype);
+  return offset;
 }
 
-static double load(DType t, const char* from) {
-  if (t == f32) {  // what most tensors hold, and references read whole ones
+static double load(const TensorView& t, int64_t offset) {
+  if (t.dtype == f32) {  // what most tensors hold, and references read whole ones
     float value;
-    std::memcpy(&value, from, sizeof value);
+    std::memcpy(&value, static_cast<const float*>(t.data) + offset, sizeof value);
     return value;
   }
-  uint64_t bits = 0;
-  std::memcpy(&bits, from, bytes(t));
-  if (is_float(t)) return decode(t, bits);
-  if (!is_signed_int(t)) return static_cast<double>(bits);
-  const int unused = 64 - 8 * static_cast<int>(bytes(t));
-  return static_cast<double>(static_cast<int64_t>(bits << unused) >> unused);
+  const uint64_t code = load_bits(t.dtype, t.data, offset);
+  if (is_float(t.dtype)) return decode(t.dtype, code);
+  if (!is_signed_int(t.dtype)) return static_cast<double>(code);
+  const int unused = 64 - static_cast<int>(bits(t.dtype));
+  return static_cast<double>(static_cast<int64_t>(code << unused) >> unused);
 }
 
-double get(const TensorView& t, int64_t index) { return load(t.dtype, element(t, index)); }
+double get(const TensorView& t, int64_t index) { return load(t, offset_of(t, index)); }
 
 void set(const TensorView& t, int64_t index, double value) {
-  const uint64_t bits = is_float(t.dtype) ? encode(t.dtype, value) : encode_int(t.dtype, value);
-  std::memcpy(element(t, index), &bits, bytes(t.dtype));
+  const uint64_t code = is_float(t.dtype) ? encode(t.dtype, value) : encode_int(t.dtype, value);
+  store_bits(t.dtype, t.data, offset_of(t, index), code);
 }
 
 std::vector<double> to_doubles(const TensorView& t) {
   std::vector<double> all;
   all.reserve(static_cast<size_t>(t.count()));
-  const int64_t size = bytes(t.dtype);
   for_each_row(t, [&](int64_t offset, int64_t n, int64_t stride) {
-    const char* row = static_cast<const char*>(t.data) + offset * size;
-    for (int64_t i = 0; i < n; ++i) all.push_back(load(t.dtype, row + i * stride * size));
+    for (int64_t i = 0; i < n; ++i) all.push_back(load(t, offset + i * stride));
   });
   return all;
 }

@@ -12,7 +12,7 @@ namespace tw {
 
 /// A strided view of memory that somebody else owns. Strides count elements and may be 0 or
 /// negative; an element of index (i, j, ..) lies at data + sum(i_k * strides_k). Rank 0 is one
-/// element.
+/// element. Packed elements are counted in their bits; see packing_fault().
 struct TensorView {
   void* data = nullptr;
   DType dtype = f32;
@@ -23,11 +23,22 @@ struct TensorView {
   bool is_contiguous() const;  ///< row-major without gaps (extents of 1 have any stride)
 };
 
-std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims);
+/// Row-major without gaps, but that rows of packed elements begin with a byte: they are rounded up
+/// to the elements that fill whole bytes.
+std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims, DType t = u8);
+/// Why a view's packed elements do not lie as they must: the last axis has stride 1, other strides
+/// are whole bytes. Empty when they do, and for other types.
+std::string packing_fault(const TensorView& t);
+
+/// The bits of the element at that offset in elements, those above the type's 0.
+uint64_t load_bits(DType t, const void* data, int64_t offset);
+/// Neighbours that share the byte keep theirs.
+void store_bits(DType t, void* data, int64_t offset, uint64_t bits);
+
 std::string to_string(const TensorView& t);  ///< "f32[2,3] strides [3,1]"
 
-/// Bytes of a contiguous tensor. Throws UserError on a negative extent and when the count does not
-/// fit in 63 bits.
+/// Bytes of a contiguous tensor; rows of packed elements are rounded up. Throws UserError on a
+/// negative extent and when the count does not fit in 63 bits.
 int64_t byte_count(DType t, const std::vector<int64_t>& dims);
 
 /// Bytes that a view touches, relative to its data pointer: [begin, end). Empty views: {0, 0}.

@@ -22,7 +22,7 @@ int filter(F convert) {
 int main(int argc, char** argv) {
   const auto type = argc == 3 ? tw::dtype_named(argv[2]) : std::nullopt;
   if (!type || !tw::is_float(*type)) {
-    std::fprintf(stderr, "usage: codec encode|decode e4m3|e5m2|f16|bf16\n");
+    std::fprintf(stderr, "usage: codec encode|decode e4m3|e5m2|e3m2|e2m3|e2m1|e8m0|f16|bf16\n");
     return 2;
   }
   if (std::strcmp(argv[1], "encode") == 0)

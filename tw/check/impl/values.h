@@ -25,6 +25,6 @@ class ValueStream {
 };
 
 /// Strides in elements of a tensor laid out so; `output`s are never expanded.
-std::vector<int64_t> strides_of(Layout l, const std::vector<int64_t>& dims, bool output);
+std::vector<int64_t> strides_of(Layout l, const std::vector<int64_t>& dims, DType t, bool output);
 
 }  // namespace tw::check

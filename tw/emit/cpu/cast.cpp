@@ -19,6 +19,15 @@ Reg from_bool(Expression& e, const Reg& a, DType to) {
                   fmt::format("__builtin_convertvector({} & 1, {})", a.text, type));
 }
 
+/// Cut to the bits of a packed integer, the sign extended.
+Reg wrapped(Expression& e, const Reg& r) {
+  if (!is_packed(r.dtype)) return r;
+  Prelude& prelude = e.context().prelude;
+  const std::string pack = prelude.use(fmt::format("pack_{}", name(r.dtype)), r.dtype, r.lanes);
+  const std::string unpack = prelude.use(fmt::format("unpack_{}", name(r.dtype)), r.dtype, r.lanes);
+  return e.define(r.dtype, r.lanes, r.loops, fmt::format("{}({}({}))", unpack, pack, r.text));
+}
+
 /// The linear number of the element in its tile: the counter of its random word.
 Expr element_number(const Extents& shape, const Coords& at) {
   Expr flat = 0;
@@ -32,7 +41,9 @@ Reg round_any(Expression& e, const Op& op, const Coords& at, const Reg& a, DType
   Context& c = e.context();
   const DTypeInfo& d = info(to);
   const int smallest = 2 - (1 << (d.exponent_bits - 1));
-  const std::string f = c.prelude.use("round_to", f64, 1);
+  // What the formats without zero, infinity or NaN do differently stands in functions around it.
+  const char* form = to == e8m0 ? "round_to_power" : is_packed(to) ? "round_to_number" : "round_to";
+  const std::string f = c.prelude.use(form, f64, 1);
   std::string random = "0";
   Reg counter;
   if (how.rounding == Rounding::SR) {
@@ -42,7 +53,9 @@ Reg round_any(Expression& e, const Op& op, const Coords& at, const Reg& a, DType
   }
   const uint32_t loops = a.loops | counter.loops | e.loops_of(how.seed);
   const int lanes = std::max(a.lanes, counter.lanes);
-  const std::string past = to == e4m3 ? "__builtin_nan(\"\")" : "__builtin_inf()";
+  const std::string past = is_packed(to)      ? fmt::format("{:a}", largest(to))
+                           : has_infinity(to) ? "__builtin_inf()"
+                                              : "__builtin_nan(\"\")";
   const bool wide = is_int(a.dtype) && bytes(a.dtype) == 8 && to != f64;
   if (wide) c.prelude.use(is_signed_int(a.dtype) ? "sticky_signed" : "sticky_unsigned", a.dtype, 1);
   const auto one = [&](const std::string& x) {
@@ -59,8 +72,8 @@ Reg to_float(Expression& e, const Op& op, const Coords& at, const Reg& a, DType 
   const CastAttr& how = op.as<CastAttr>();
   const bool widens = is_float(a.dtype) && info(to).mantissa_bits >= info(a.dtype).mantissa_bits &&
                       info(to).exponent_bits >= info(a.dtype).exponent_bits;
-  const bool nearest = how.rounding == Rounding::RN && !how.saturate;
-  if (a.dtype == b1) return from_bool(e, a, to);
+  const bool nearest = how.rounding == Rounding::RN && (!how.saturate || is_packed(to));
+  if (a.dtype == b1) return to == e8m0 ? e.rounded(from_bool(e, a, to)) : from_bool(e, a, to);
   if (widens && !how.saturate) {
     if (register_type(a.dtype) != register_type(to)) return converted(e, a, to);
     Reg r = a;
@@ -77,13 +90,13 @@ Reg to_float(Expression& e, const Op& op, const Coords& at, const Reg& a, DType 
 }
 
 Reg to_int(Expression& e, const Reg& a, DType to) {
-  if (a.dtype == b1) return from_bool(e, a, to);
-  if (!is_float(a.dtype)) return converted(e, a, to);
+  if (a.dtype == b1) return wrapped(e, from_bool(e, a, to));
+  if (!is_float(a.dtype)) return wrapped(e, converted(e, a, to));
   const DType from = register_type(a.dtype);
   const bool lanes_of_i32 = a.lanes > 1 && from == f32 && to == i32;
   const std::string f = e.context().prelude.use(
       lanes_of_i32 ? "to_i32_lanes" : fmt::format("to_{}", name(to)), from, a.lanes);
-  e.context().prelude.type(to, a.lanes);
+  e.context().prelude.type(register_type(to), a.lanes);
   return e.define(to, a.lanes, a.loops,
                   fmt::format("{}({})", lanes_of_i32 ? "tw_to_i32" : f, a.text));
 }
@@ -92,7 +105,7 @@ Reg to_int(Expression& e, const Reg& a, DType to) {
 
 Reg converted(Expression& e, const Reg& a, DType to) {
   if (a.lanes > 1 && bytes(a.dtype) == 1 && is_int(a.dtype) && (is_float(to) || to == i32)) {
-    const std::string f = e.context().prelude.use("extend", a.dtype, a.lanes);
+    const std::string f = e.context().prelude.use("extend", register_type(a.dtype), a.lanes);
     const Reg wide = e.define(i32, a.lanes, a.loops, fmt::format("{}({})", f, a.text));
     return to == i32 ? wide : converted(e, wide, to);
   }

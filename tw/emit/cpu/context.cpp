@@ -159,7 +159,8 @@ int64_t Context::scratch_bytes(int param) const {
 }
 
 bool Context::streams(int param) const {
-  if (!specialisation.streaming || program.params[param].kind != ParamKind::out) return false;
+  const Param& p = program.params[param];
+  if (!specialisation.streaming || p.kind != ParamKind::out || is_packed(p.dtype)) return false;
   bool read = false;
   walk(program, [&](const Op& op) {
     const View* view = view_of(op);

@@ -211,7 +211,8 @@ struct Names {
     for (size_t k = 0; k < arguments(p).size(); ++k) {
       for (size_t axis = 0; axis < p.params[k].dims.size(); ++axis) {
         const Expr& e = p.params[k].dims[axis];
-        if (!e.is_constant() && e.symbol().id == dim) return fmt::format("{}[{}]", dims[k], axis);
+        if (e.kind() == Expr::Kind::symbol && e.symbol().id == dim)
+          return fmt::format("{}[{}]", dims[k], axis);
       }
     }
     given.push_back(take(p.dims[dim].name));
@@ -228,7 +229,7 @@ struct Names {
 std::string element_type(DType t) {
   if (t == f32) return "float";
   if (t == f64) return "double";
-  return fmt::format("{}int{}_t", is_signed_int(t) ? "" : "u", 8 * bytes(t));
+  return fmt::format("{}int{}_t", is_signed_int(t) && !is_packed(t) ? "" : "u", 8 * bytes(t));
 }
 
 std::string signature(const Program& p, const Names& names, bool declaration) {
@@ -254,6 +255,14 @@ void refuse(const std::string& fault, int code, Writer& out) {
   out.line(fmt::format("if ({}) return {};", fault, code));
 }
 
+/// An extent in the function, which stands outside the target that min and cdiv are built for.
+std::string extent_text(const Expr& e, const Names& names) {
+  if (e.is_constant()) return std::to_string(e.constant());
+  if (e.kind() == Expr::Kind::symbol) return names.values[e.symbol().id];
+  return fmt::format("({} + {}) / {}", extent_text(e.lhs().lhs(), names), e.lhs().rhs().constant(),
+                     e.rhs().constant());
+}
+
 void check_extents(const Program& p, const Names& names, Writer& out) {
   for (size_t d = 0; d < names.values.size(); ++d) {
     const std::string& value = names.values[d];
@@ -266,8 +275,7 @@ void check_extents(const Program& p, const Names& names, Writer& out) {
     for (size_t axis = 0; axis < p.params[k].dims.size(); ++axis) {
       const Expr& e = p.params[k].dims[axis];
       const std::string got = fmt::format("{}[{}]", names.dims[k], axis);
-      const std::string want =
-          e.is_constant() ? std::to_string(e.constant()) : names.values[e.symbol().id];
+      const std::string want = extent_text(e, names);
       if (got != want) refuse(fmt::format("{} != {}", got, want), 1, out);
     }
   }
@@ -278,6 +286,11 @@ void check_strides(const Specialisation& s, const Names& names, Writer& out) {
     const ParamFacts& facts = s.params[k];
     for (int axis = 0; axis < facts.rank; ++axis) {
       const bool unit = axis == facts.unit_axis;
+      if (const int64_t whole = elements_of_bytes(facts.dtype); !unit && whole > 1) {
+        refuse(fmt::format("{}[{}] > 1 && {}[{}] % {} != 0", names.dims[k], axis, names.strides[k],
+                           axis, whole),
+               2, out);
+      }
       if (!unit && !(facts.zero_stride >> axis & 1)) continue;
       refuse(fmt::format("{0}[{2}] > 1 && {1}[{2}] != {3}", names.dims[k], names.strides[k], axis,
                          unit ? 1 : 0),
@@ -363,6 +376,13 @@ void describe_tensor(const Program& p, const ParamFacts& facts, size_t k, const 
   for (int axis = 0; axis < facts.rank; ++axis) {
     if (axis == facts.unit_axis) text += fmt::format(", stride 1 along axis {}", axis);
     if (facts.zero_stride >> axis & 1) text += fmt::format(", stride 0 along axis {}", axis);
+  }
+  if (is_packed(a.dtype)) {
+    text += fmt::format(
+        ": its bytes, each row one stream of bits from the low ends up;\n///            other "
+        "strides "
+        "are multiples of {}",
+        elements_of_bytes(a.dtype));
   }
   out.line(text);
 }

@@ -268,7 +268,7 @@ class ElementNest {
     const Param& written = c_.program.params[view.param];
     for (size_t k = 0; k < c_.program.params.size(); ++k) {
       const Param& a = c_.program.params[k];
-      if (a.kind != ParamKind::in || a.dims != written.dims) continue;
+      if (a.kind != ParamKind::in || a.dims != written.dims || is_packed(a.dtype)) continue;
       const Expression::Address next = e.address(static_cast<int>(k), *coords);
       if (next.step != 1) continue;
       e.body(e.depth()).line(fmt::format("__builtin_prefetch({}, 0, 3);", next.pointer));

@@ -189,17 +189,18 @@ Reg Expression::literal(DType t, const Number& n) {
   } else if (is_float(t)) {
     r.text = float_literal(t, decode(t, encode(t, n.as_double())));
   } else {
-    const uint64_t bits = n.integral ? static_cast<uint64_t>(n.i) : encode_int(t, n.f);
-    const int unused = 64 - 8 * static_cast<int>(bytes(t));
-    const int64_t high = static_cast<int64_t>(bits << unused);
-    r.text = int_literal(
-        t, is_signed_int(t) ? high >> unused : static_cast<int64_t>((bits << unused) >> unused));
+    const uint64_t code = n.integral ? static_cast<uint64_t>(n.i) : encode_int(t, n.f);
+    const int unused = 64 - static_cast<int>(bits(t));
+    const int64_t high = static_cast<int64_t>(code << unused);
+    r.text = int_literal(register_type(t), is_signed_int(t)
+                                               ? high >> unused
+                                               : static_cast<int64_t>((code << unused) >> unused));
   }
   return r;
 }
 
 Reg Expression::rounded(const Reg& r) {
-  if (register_type(r.dtype) == r.dtype) return r;
+  if (!is_float(r.dtype) || register_type(r.dtype) == r.dtype) return r;
   const std::string f = c_.prelude.use(fmt::format("round_{}", name(r.dtype)), r.dtype, r.lanes);
   return define(r.dtype, r.lanes, r.loops, fmt::format("{}({})", f, r.text));
 }

@@ -79,6 +79,32 @@ const char* const kPackE4m3 = R"(TW_INLINE $Q tw_pack_e4m3($V x) {
   return $shrink;
 })";
 
+// 6-bit and 4-bit floats, which are all numbers. Subnormals go through sums: products with
+// subnormal f32 are slow on some machines.
+const char* const kUnpackTiny = R"(TW_INLINE $V tw_unpack_$name($Q b) {
+  const $U h = $extend, m = (h & $magnitude) << $drop;
+  const $V normal = tw_real(($I)(m + $rebias)), subnormal = tw_real(($I)(m + $base)) - $smallest;
+  const $V r = m < 0x800000 ? subnormal : normal;
+  return tw_real(tw_bits(r) | ($I)((h & $sign) << $up));
+})";
+const char* const kPackTiny = R"(TW_INLINE $Q tw_pack_$name($V x) {
+  const $U u = ($U)tw_bits(x), a = u & 0x7fffffff, normal = (a - $rebias) >> $drop;
+  const $U subnormal = (($U)tw_bits(tw_real(($I)a) + $smallest) - $base) >> $drop;
+  const $U r = (a < $base ? subnormal : normal) | (u >> $up & $sign);
+  return $shrink;
+})";
+
+// Powers of two: 2^-127, the least, is subnormal in f32.
+const char* const kUnpackE8m0 = R"(TW_INLINE $V tw_unpack_e8m0($Q b) {
+  const $U h = $extend, power = h << 23, least = $U{} + 0x400000, none = $U{} + 0x7fc00000;
+  const $U r = h == 0 ? least : power;
+  return tw_real(($I)(h == 255 ? none : r));
+})";
+const char* const kPackE8m0 = R"(TW_INLINE $Q tw_pack_e8m0($V x) {
+  const $U r = ($U)tw_bits(x) >> 23 & 0xff;
+  return $shrink;
+})";
+
 // To the nearest value of the format, ties to even, as f32. Adding half a unit to the bits carries
 // into the exponent as it should; below the smallest normal number a large addend aligns the unit.
 const char* const kRoundBf16 = R"(TW_INLINE $V tw_round_bf16($V x) {
@@ -98,20 +124,64 @@ const char* const kRoundSmall = R"(TW_INLINE $V tw_round_$name($V x) {
   return tw_real(tw_bits(r) | ($I)(u & 0x80000000));
 })";
 
-PreludeFunction round_small(DType t, const char* past) {
+const char* const kRoundTiny = R"(TW_INLINE $V tw_round_$name($V x) {
+  const $U u = ($U)tw_bits(x), m = u & 0x7fffffff;
+  const $V a = tw_real(($I)m), most = $V{} + $largest;
+  const $V normal = tw_real(($I)((m + $half + (m >> $drop & 1)) & $mask));
+  const $V subnormal = (a + $align) - $align;
+  const $V finite = a < $smallest ? subnormal : normal;
+  const $V r = finite < $largest ? finite : most;
+  return x == x ? tw_real(tw_bits(r) | ($I)(u & 0x80000000)) : most;
+})";
+// A tie goes up. Negative numbers and what is past 2^127 become NaN.
+const char* const kRoundE8m0 = R"(TW_INLINE $V tw_round_e8m0($V x) {
+  const $U u = ($U)tw_bits(x), m = u & 0x7fffffff;
+  const $U least = $U{} + 0x400000, none = $U{} + 0x7fc00000, nearest = (m + 0x400000) & 0x7f800000;
+  const $U power = m < 0x600000 ? least : nearest;
+  const $U r = m < 0x7f400000 ? power : none;
+  return tw_real(($I)(u > 0x80000000 ? none : r));
+})";
+
+Fill small_words(DType t) {
   const DTypeInfo& d = info(t);
   const int drop = 23 - d.mantissa_bits, bias = (1 << (d.exponent_bits - 1)) - 1;
   const double smallest = std::ldexp(1.0, 1 - bias);
-  const Fill own{{"name", d.name},
-                 {"drop", std::to_string(drop)},
-                 {"half", fmt::format("{:#x}", (1u << (drop - 1)) - 1)},
-                 {"mask", fmt::format("{:#x}", ~((1u << drop) - 1))},
-                 {"align", fmt::format("{:a}f", smallest * std::ldexp(1.0, drop))},
-                 {"smallest", fmt::format("{:a}f", smallest)},
-                 {"largest", fmt::format("{:.1f}f", largest(t))},
-                 {"past", past},
-                 {"over", "past"}};
-  return {std::string("round_") + d.name, "bits:f32 real:f32",
+  return {{"name", d.name},
+          {"drop", std::to_string(drop)},
+          {"half", fmt::format("{:#x}", (1u << (drop - 1)) - 1)},
+          {"mask", fmt::format("{:#x}", ~((1u << drop) - 1))},
+          {"align", fmt::format("{:a}f", smallest * std::ldexp(1.0, drop))},
+          {"smallest", fmt::format("{:a}f", smallest)},
+          {"largest", fmt::format("{:.1f}f", largest(t))},
+          {"magnitude", fmt::format("{:#x}", (1u << (d.bits - 1)) - 1)},
+          {"rebias", fmt::format("{:#x}", (127 - bias) << 23)},
+          {"base", fmt::format("{:#x}", (128 - bias) << 23)},
+          {"sign", fmt::format("{:#x}", 1u << (d.bits - 1))},
+          {"up", std::to_string(32 - d.bits)}};
+}
+
+/// A format without infinity and NaN.
+void add_tiny(DType t, std::vector<PreludeFunction>& out) {
+  const std::string n = name(t), uses = "bits:f32 real:f32";
+  const auto filled = [&](const char* pattern, const char* scalar, const char* vector) {
+    Fill words = passed_through(small_words(t)), lanes = words;
+    const bool pack = pattern == kPackTiny;
+    words.emplace_back(pack ? "shrink" : "extend", scalar);
+    lanes.emplace_back(pack ? "shrink" : "extend", vector);
+    return std::pair(fill(pattern, words), fill(pattern, lanes));
+  };
+  const auto unpack = filled(kUnpackTiny, "($U)b", "__builtin_convertvector(b, $U)");
+  const auto pack = filled(kPackTiny, "($B)r", "__builtin_convertvector(r, $B)");
+  out.push_back({"unpack_" + n, uses, unpack.first, unpack.second});
+  out.push_back({"pack_" + n, uses, pack.first, pack.second});
+  out.push_back({"round_" + n, uses, fill(kRoundTiny, passed_through(small_words(t))), ""});
+}
+
+PreludeFunction round_small(DType t, const char* past) {
+  Fill own = small_words(t);
+  own.emplace_back("past", past);
+  own.emplace_back("over", "past");
+  return {std::string("round_") + name(t), "bits:f32 real:f32",
           fill(kRoundSmall, passed_through(own)), ""};
 }
 
@@ -144,6 +214,20 @@ static inline f64 tw_round_to(f64 x, int m, int e, f64 largest, f64 past, int mo
   }
   if (saturate && !(r <= largest)) r = largest;
   return negative ? -r : r;
+})";
+
+// Where there is neither infinity nor NaN, and where there is neither zero nor sign.
+const char* const kRoundToNumber =
+    R"(TW_INLINE f64 tw_round_to_number(f64 x, int m, int e, f64 largest, f64 past, int mode,
+                                 bool saturate, u32 random) {
+  return tw_round_to(x == x ? x : largest, m, e, largest, past, mode, saturate, random);
+})";
+const char* const kRoundToPower =
+    R"(TW_INLINE f64 tw_round_to_power(f64 x, int m, int, f64 largest, f64 past, int mode,
+                                bool saturate, u32 random) {
+  if (!(x >= 0)) return __builtin_nan("");
+  const f64 r = tw_round_to(x, m, -127, largest, past, mode, saturate, random);
+  return r < 0x1p-127 ? 0x1p-127 : r;
 })";
 
 const char* const kPhilox = R"(// word 0 of Philox 4x32-10
@@ -182,24 +266,39 @@ static inline u32x$L tw_philox(u64 seed, u64 stream, $V counter) {
 
 /// Float to integer: toward zero, saturating, NaN gives 0. From f32 or f64 ($V).
 PreludeFunction to_integer(DType to) {
-  const int bits = static_cast<int>(bytes(to)) * 8;
+  const int bits = info(to).bits;
   const bool is_signed = is_signed_int(to);
   const double past = std::ldexp(1.0, bits - (is_signed ? 1 : 0));
-  const std::string n = name(to);
+  const std::string n = name(to), type = name(register_type(to));
   const std::string low = !is_signed   ? "0"
                           : bits == 64 ? "-0x7fffffffffffffff - 1"
                                        : fmt::format("{:.0f}", lowest(to));
   const std::string high = bits == 64 ? (is_signed ? "0x7fffffffffffffff" : "0xffffffffffffffff")
                                       : fmt::format("{:.0f}u", largest(to));
   const std::string scalar = fmt::format(
-      "TW_INLINE {0} tw_to_{0}($V x) {{\n"
+      "TW_INLINE {0} tw_to_{5}($V x) {{\n"
       "  return !(x > {1}) ? (x <= {1} ? ({0})({2}) : 0) : x >= {3:.1f} ? ({0}){4} : ({0})x;\n}}",
-      n, is_signed ? fmt::format("{:.1f}", -past) : "-1.0", low, past, high);
+      type, is_signed ? fmt::format("{:.1f}", -past) : "-1.0", low, past, high, n);
   const std::string vector = fmt::format(
-      "TW_INLINE {0}x$L tw_to_{0}($V x) {{\n  {0}x$L r;\n"
-      "  for (int l = 0; l < $L; ++l) r[l] = tw_to_{0}(x[l]);\n  return r;\n}}",
-      n);
+      "TW_INLINE {0}x$L tw_to_{1}($V x) {{\n  {0}x$L r;\n"
+      "  for (int l = 0; l < $L; ++l) r[l] = tw_to_{1}(x[l]);\n  return r;\n}}",
+      type, n);
   return {"to_" + n, "to_" + n + "/1", scalar, vector};
+}
+
+/// A packed integer by itself has its bits in a byte; as a value it is a number of 8 bits.
+void add_packed_integer(DType t, std::vector<PreludeFunction>& out) {
+  const std::string n = name(t);
+  const int mask = (1 << info(t).bits) - 1, sign = 1 << (info(t).bits - 1);
+  const std::string value =
+      is_signed_int(t) ? fmt::format("($V)((b ^ {0}) - {0})", sign) : std::string("b");
+  out.push_back(
+      {"unpack_" + n, "", "TW_INLINE $V tw_unpack_" + n + "($Q b) { return " + value + "; }", ""});
+  out.push_back(
+      {"pack_" + n, "",
+       "TW_INLINE $Q tw_pack_" + n + "($V x) { return ($Q)x & " + std::to_string(mask) + "; }",
+       ""});
+  out.push_back(to_integer(t));
 }
 
 // f32 to i32 lanes without a branch: the clamp leaves only values that convert exactly as asked.
@@ -236,6 +335,12 @@ std::vector<PreludeFunction> format_functions() {
   out.push_back(both("pack_f16", as_f32, kPackF16));
   out.push_back(both("pack_e5m2", as_f32, kPackE5m2));
   out.push_back(both("pack_e4m3", as_f32, kPackE4m3));
+  for (const DType t : {e3m2, e2m3, e2m1}) add_tiny(t, out);
+  out.push_back(both("unpack_e8m0", as_f32, kUnpackE8m0));
+  out.push_back(both("pack_e8m0", as_f32, kPackE8m0));
+  out.push_back({"round_e8m0", as_f32, kRoundE8m0, ""});
+  for (const DType t : {i1, i2, i3, i4, i5, i6, i7, u1, u2, u3, u4, u5, u6, u7})
+    add_packed_integer(t, out);
   out.push_back({"round_bf16", as_f32, kRoundBf16, ""});
   out.push_back(round_small(f16, "__builtin_inff()"));
   out.push_back(round_small(e5m2, "__builtin_inff()"));
@@ -252,6 +357,8 @@ std::vector<PreludeFunction> format_functions() {
                  ""});
   out.push_back({"philox", "", kPhilox, kPhiloxLanes});
   out.push_back({"round_to", "", kRoundTo, kRoundTo});
+  out.push_back({"round_to_number", "round_to", kRoundToNumber, kRoundToNumber});
+  out.push_back({"round_to_power", "round_to", kRoundToPower, kRoundToPower});
   out.push_back({"to_i32_lanes", "", "", kToI32});
   return out;
 }

@@ -17,7 +17,9 @@ std::string stored_type(Context& c, DType t) {
 std::string stored_literal(Expression& e, DType t, const Number& n) {
   if (t == b1) return n.as_double() != 0 ? "(u8)1" : "(u8)0";
   if (register_type(t) != t) {
-    return fmt::format("({}){:#x}", stored_type(e.context(), t), encode(t, n.as_double()));
+    const uint64_t code =
+        is_float(t) ? encode(t, n.as_double()) : static_cast<uint64_t>(n.i) & ((1u << bits(t)) - 1);
+    return fmt::format("({}){:#x}", stored_type(e.context(), t), code);
   }
   return e.literal(t, n).text;
 }
@@ -98,7 +100,7 @@ Expression::Address Expression::address_of(const std::string& base, const std::s
       sum += " + " + parts[i].text;
       a.loops |= parts[i].loops;
     }
-    a.pointer = i < parts.size() ? define_text(pointer_type + "* const", a.loops, sum, "p") : sum;
+    a.pointer = i < parts.size() ? define_text(pointer_type, a.loops, sum, "p") : sum;
   }
   return a;
 }
@@ -112,8 +114,8 @@ Expression::Address Expression::address(int param, const Coords& at) {
     const bool unit = static_cast<int>(axis) == facts.unit_axis;
     terms.push_back({at[axis], unit ? "" : fmt::format("{}_s{}", p.name, axis)});
   }
-  const std::string constant = p.kind == ParamKind::in ? "const " : "";
-  return address_of(p.name, constant + stored_type(c_, p.dtype), terms);
+  const std::string type = pointer_type(c_.prelude, p.dtype, p.kind != ParamKind::in);
+  return address_of(p.name, is_packed(p.dtype) ? "const " + type : type + " const", terms);
 }
 
 Expression::Address Expression::address(const Storage& s, const Coords& at) {
@@ -121,7 +123,7 @@ Expression::Address Expression::address(const Storage& s, const Coords& at) {
   for (size_t axis = 0; axis < at.size(); ++axis) flat = flat * s.type.shape[axis] + at[axis];
   flat = simplify(flat, c_.facts);
   const DType reg = s.type.dtype == b1 ? u8 : register_type(s.type.dtype);
-  return address_of(s.name, c_.prelude.type(reg), {{flat, ""}});
+  return address_of(s.name, c_.prelude.type(reg) + "* const", {{flat, ""}});
 }
 
 Reg Expression::load_stored(const Storage& s, const Coords& at) {
@@ -153,8 +155,9 @@ Reg Expression::load(int param, const Coords& at, const Number& pad, const Reg* 
   }
   if (survey) survey->push_back({param, in_lanes_of_loop(at), nullptr, irregular});
   if (joined_ > 1 && in_lanes(loops)) {
-    joinable_ = joinable_ && assume_ == Assume::inside && !guard && grant(param, at);
     const DType t = c_.program.params[param].dtype;
+    joinable_ =
+        joinable_ && assume_ == Assume::inside && !guard && !is_packed(t) && grant(param, at);
     return join_loads(t, t, at, [&] { return address(param, at); });
   }
   const std::vector<Bound> open = open_bounds(c_, param, at);

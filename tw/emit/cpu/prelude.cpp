@@ -65,7 +65,10 @@ std::string element(DType t) { return t == b1 ? "bool" : name(t); }
 
 }  // namespace
 
-DType register_type(DType t) { return is_float(t) && bytes(t) < 4 ? f32 : t; }
+DType register_type(DType t) {
+  if (is_float(t)) return bytes(t) < 4 ? f32 : t;
+  return !is_packed(t) ? t : is_signed_int(t) ? i8 : u8;
+}
 
 DType signed_of_bytes(int64_t bytes) {
   return bytes == 1 ? i8 : bytes == 2 ? i16 : bytes == 4 ? i32 : i64;
@@ -94,6 +97,11 @@ std::string Prelude::use(const std::string& wish, DType t, int lanes) {
   streamed_ = streamed_ || function == "stream";
   const std::string key = fmt::format("{}:{}:{}", function, name(t), lanes);
   if (!used_.insert(key).second) return call_name(function, t, lanes);
+  if (const auto packed = packed_function(*this, function, t, lanes)) {
+    use_all(packed->uses, t, lanes);
+    functions_.push_back(instance(function, packed->scalar, t, lanes));
+    return call_name(function, t, lanes);
+  }
   const PreludeFunction& f = find(function);
   const bool lane_of_vector = lanes == 1 && f.scalar.empty();
   const std::string pattern = lane_of_vector                   ? kLaneOfVector

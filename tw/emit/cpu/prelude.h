@@ -71,7 +71,8 @@ class Prelude {
   std::vector<std::string> functions_;
 };
 
-/// The type in which an element is kept in a register: f32 for narrower floats.
+/// The type in which an element is kept in a register: f32 for narrower floats, bytes for packed
+/// integers.
 DType register_type(DType t);
 DType signed_of_bytes(int64_t bytes);
 DType unsigned_of_bytes(int64_t bytes);
@@ -80,6 +81,12 @@ DType unsigned_of_bytes(int64_t bytes);
 /// portable form, if there is one.
 std::optional<PreludeFunction> builtin_function(const CpuMachine& machine, const std::string& name,
                                                 DType t, int lanes);
+
+/// A load or store of packed elements, which lie at a TwBits: memory and a number of elements.
+std::optional<PreludeFunction> packed_function(Prelude& prelude, const std::string& name, DType t,
+                                               int lanes);
+/// The type of what points to elements of a tensor, as its variables have it.
+std::string pointer_type(Prelude& prelude, DType t, bool written);
 
 /// Tables of functions, one a file: arithmetic, math, memory, casts.
 std::vector<PreludeFunction> arithmetic_functions();

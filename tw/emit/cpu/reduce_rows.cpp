@@ -89,7 +89,7 @@ bool ReduceNest::blocks_rows() {
   if (axes_.empty() || axes_.back().extent < kRowBlock) return false;
   std::vector<Limit> limits;
   for (Expression::Access& a : reads(limits)) {
-    if (a.param < 0 || bytes(c_.program.params[a.param].dtype) != 1) continue;
+    if (a.param < 0 || bits(c_.program.params[a.param].dtype) != 8) continue;
     const int unit = c_.specialisation.params[a.param].unit_axis;
     bool along_k = false, along_rows = false;
     for (size_t axis = 0; axis < a.at.size(); ++axis) {

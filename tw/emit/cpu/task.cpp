@@ -16,11 +16,6 @@ bool may_hide(const std::string& name) {
   return !capital || name.starts_with("Tw") || name.starts_with("TW_");
 }
 
-std::string stored(Prelude& prelude, DType t) {
-  if (t == b1) return prelude.type(u8);
-  return prelude.type(register_type(t) == t ? t : unsigned_of_bytes(bytes(t)));
-}
-
 /// The body inside the nest of `par` loops; their axes outermost first.
 const Region& inside_par(const Program& p, std::vector<int>& axes) {
   const Region* r = &p.body;
@@ -58,9 +53,12 @@ void declare_arguments(Context& c, Writer& out) {
   const Program& p = c.program;
   for (size_t k = 0, stride = 0; k < arguments(p).size(); ++k) {
     const Param& a = p.params[k];
-    const std::string type =
-        fmt::format("{}{}", a.kind == ParamKind::in ? "const " : "", stored(c.prelude, a.dtype));
-    out.line(fmt::format("{0}* const __restrict {1} = ({0}*)args->data[{2}];", type, a.name, k));
+    const std::string type = pointer_type(c.prelude, a.dtype, a.kind != ParamKind::in);
+    if (is_packed(a.dtype)) {
+      out.line(fmt::format("const {} {} = {{(u8*)args->data[{}], 0}};", type, a.name, k));
+    } else {
+      out.line(fmt::format("{0} const __restrict {1} = ({0})args->data[{2}];", type, a.name, k));
+    }
     const ParamFacts& facts = c.specialisation.params[k];
     for (size_t axis = 0; axis < a.dims.size(); ++axis, ++stride) {
       if (static_cast<int>(axis) == facts.unit_axis || (facts.zero_stride >> axis & 1)) continue;

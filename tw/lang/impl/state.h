@@ -35,6 +35,7 @@ class TraceState {
   void check_open(SourceLoc at) const;
   Expr expr(const Index& i, SourceLoc at) const;
   Expr host_expr(const Index& i, const std::string& what, SourceLoc at) const;
+  Facts facts() const;  ///< of open loops too
   std::vector<std::string> scopes;
   /// While set, ops and errors are at this line instead of their own.
   SourceLoc pinned;
