@@ -16,5 +16,6 @@ struct Case {
 
 /// Those of gather, scatter and atomics.
 const std::vector<Case>& place_errors();
+const std::vector<Case>& format_errors();
 
 }  // namespace tw::test

@@ -510,7 +510,8 @@ const std::vector<Case> kControl = {
 
 TEST(Errors, WrongProgramsSayWhatIsWrongAndWhere) {
   std::string all;
-  for (const auto* list : {&kOperands, &test::place_errors(), &kShapes, &kMemory, &kControl})
+  for (const auto* list :
+       {&kOperands, &test::place_errors(), &test::format_errors(), &kShapes, &kMemory, &kControl})
     for (const Case& c : *list) all += message(c);
   EXPECT_EQ(all.find("NOT CAUGHT"), std::string::npos) << all;
   TW_EXPECT_GOLDEN("errors.txt", all);

@@ -14,6 +14,8 @@ struct LoadOptions {
   Constant pad = 0;  ///< what elements outside the tensor read as
 };
 Tile load(const TileView& v, const LoadOptions& o = {}, SourceLoc at = SourceLoc::here());
+/// Elements times their scales, in t (a float).
+Tile load(const ScaledView& v, DType t = f32, SourceLoc at = SourceLoc::here());
 /// Elements outside the tensor are dropped.
 void store(const TileView& v, const Tile& t, SourceLoc at = SourceLoc::here());
 

@@ -45,6 +45,40 @@ class TensorRef {
   std::vector<Index> fixed_;
 };
 
+/// How a block-scaled tensor is kept: elements of one type, and one scale for each block of them.
+/// A block stretches along the last two axes, by these extents.
+struct ScaledFormat {
+  DType element = e4m3;
+  DType scale = f32;
+  std::array<int64_t, 2> block = {1, 128};
+};
+/// OCP Microscaling v1.0: 32 neighbours share a power of two. Elements are e4m3, e5m2, e3m2, e2m3
+/// or e2m1.
+inline ScaledFormat mx(DType element) { return {element, e8m0, {1, 32}}; }
+/// Blocks of 16 e2m1 with an e4m3 scale.
+inline ScaledFormat nvfp4() { return {e2m1, e4m3, {1, 16}}; }
+
+/// A block of a scaled tensor, and the scales of what is in it.
+struct ScaledView {
+  TileView elements, scales;
+};
+
+/// A scaled tensor: two parameters. `scales` has an extent of cdiv(n, block) where `elements` has
+/// n.
+class ScaledRef {
+ public:
+  ScaledRef(TensorRef elements_, TensorRef scales_, ScaledFormat format_)
+      : elements(std::move(elements_)), scales(std::move(scales_)), format(format_) {}
+  ScaledRef operator[](const Index& i) const;
+  /// As TensorRef::tile. Along each axis the tile is made of whole blocks, or lies in one; the
+  /// program must show that.
+  ScaledView tile(std::initializer_list<Index> at, const Extents& extents,
+                  SourceLoc loc = SourceLoc::here()) const;
+
+  TensorRef elements, scales;
+  ScaledFormat format;
+};
+
 struct DimOptions {
   int64_t multiple_of = 1;  ///< a promise, checked at launch
 };
@@ -72,6 +106,11 @@ class Trace {
   /// scatter and atomics like a tensor. No argument of the launch.
   TensorRef scratch(const std::string& name, DType t, const Extents& extents,
                     SourceLoc at = SourceLoc::here());
+  /// Scaled tensors: the parameters `name` and `name`_scale.
+  ScaledRef input_scaled(const std::string& name, const ScaledFormat& format,
+                         const std::vector<Index>& dims, SourceLoc at = SourceLoc::here());
+  ScaledRef output_scaled(const std::string& name, const ScaledFormat& format,
+                          const std::vector<Index>& dims, SourceLoc at = SourceLoc::here());
 
   /// How many instances run: a point of the grid each, unordered. Returns this instance's
   /// coordinates. At most one grid; none means one instance.
@@ -138,6 +177,8 @@ class Trace {
   void tell(Opcode code, const Tile& x, const std::string& text, SourceLoc at);
   TensorRef param(const std::string& name, ParamKind kind, DType t, const std::vector<Index>& dims,
                   SourceLoc at);
+  ScaledRef scaled(const std::string& name, ParamKind kind, const ScaledFormat& format,
+                   const std::vector<Index>& dims, SourceLoc at);
   std::shared_ptr<TraceState> state_;
 };
 
