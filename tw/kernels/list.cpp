@@ -13,6 +13,7 @@
 #include "tw/kernels/random/dropout.h"
 #include "tw/kernels/rope/rope.h"
 #include "tw/kernels/rows/rows.h"
+#include "tw/kernels/scaled/scaled.h"
 #include "tw/kernels/scan/scan.h"
 #include "tw/kernels/select/select.h"
 
@@ -24,7 +25,7 @@ const std::vector<KernelEntry>& kernel_list() {
     for (auto family :
          {attention_entries, attention_backward_entries, conv_entries, elementwise_entries,
           gemm_entries, histogram_entries, index_entries, loss_entries, pool_entries, quant_entries,
-          random_entries, rope_entries, row_entries, scan_entries, select_entries})
+          random_entries, rope_entries, row_entries, scaled_entries, scan_entries, select_entries})
       for (KernelEntry& k : family()) list.push_back(std::move(k));
     std::ranges::sort(list, {}, [](const KernelEntry& k) { return std::string(k.name); });
     return list;
