@@ -249,6 +249,7 @@ class ElementNest {
     c_.names = names;
     for (const Expression::Access& a : reads) {
       if (a.param < 0 || a.irregular != 0) continue;
+      if (is_packed(c_.program.params[a.param].dtype)) continue;
       const std::optional<Coords> there = in_next_instance(a.at);
       if (!there) continue;
       const Expression::Address next = e.address(a.param, *there);
