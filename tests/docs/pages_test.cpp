@@ -40,7 +40,7 @@ TEST(Docs, OpsPageIsCurrent) {
 #include "tw/ir/ops.def"
 #undef TW_OP
   };
-  constexpr const char* kEffects[] = {"pure", "read", "write", "control"};
+  constexpr const char* kEffects[] = {"pure", "read", "write", "host", "control"};
   std::string page =
       "# Operations of the ir\n\n"
       "Generated from `tw/ir/ops.def`; do not edit. What each means for every input is in "

@@ -17,5 +17,7 @@ struct Case {
 /// Those of gather, scatter and atomics.
 const std::vector<Case>& place_errors();
 const std::vector<Case>& format_errors();
+/// Those of loops over data.
+const std::vector<Case>& while_errors();
 
 }  // namespace tw::test

@@ -356,60 +356,6 @@ const std::vector<Case> kControl = {
        for ([[maybe_unused]] Index i : k.range(k.dim("K"))) break;
        k.finish();
      }},
-    {"break out of a while", __LINE__,
-     [](Trace& k) {
-       {
-         While loop(k);
-         while (loop(k.full(b1, {}, true))) break;
-       }
-       k.finish();
-     }},
-    {"finish in a while", __LINE__,
-     [](Trace& k) {
-       While loop(k);
-       while (loop(k.full(b1, {}, true))) k.finish();
-     }},
-    {"a while of a mask", __LINE__,
-     [](Trace& k) {
-       While loop(k);
-       while (loop(k.full(b1, {8}, true))) {
-       }
-     }},
-    {"a while of an integer, at its end", __LINE__,
-     [](Trace& k) {
-       Tile n = k.full(i32, {}, 9);
-       While loop(k);
-       for (int turn = 0; loop(turn == 0 ? n > 1 : n); ++turn) {
-       }
-     }},
-    {"a While of another program", __LINE__,
-     [](Trace& k) {
-       Trace q("other");
-       While loop(k);
-       loop(q.full(b1, {}, true));
-     }},
-    {"a While used twice", __LINE__,
-     [](Trace& k) {
-       While loop(k);
-       for (int turn = 0; turn < 3; ++turn) loop(k.full(b1, {}, true));
-     }},
-    {"a while in a combiner", __LINE__,
-     [](Trace& k) {
-       Tile x = k.zeros(f32, {8});
-       reduce({x}, 0, [&](Tiles<1> a, Tiles<1> b) -> Tiles<1> {
-         While loop(k);
-         while (loop(a[0] < b[0])) {
-         }
-         return {a[0] + b[0]};
-       });
-     }},
-    {"a type that changes in a while", __LINE__,
-     [](Trace& k) {
-       Tile x = k.zeros(f32, {8});
-       While loop(k);
-       while (loop(any(x < 1.f))) x = as_row(x);
-     }},
-    {"any of numbers", __LINE__, [](Trace& k) { any(k.zeros(f32, {8})); }},
     {"return from two loops", __LINE__,
      [](Trace& k) {
        [&] {
@@ -510,8 +456,8 @@ const std::vector<Case> kControl = {
 
 TEST(Errors, WrongProgramsSayWhatIsWrongAndWhere) {
   std::string all;
-  for (const auto* list :
-       {&kOperands, &test::place_errors(), &test::format_errors(), &kShapes, &kMemory, &kControl})
+  for (const auto* list : {&kOperands, &test::place_errors(), &test::format_errors(), &kShapes,
+                           &kMemory, &kControl, &test::while_errors()})
     for (const Case& c : *list) all += message(c);
   EXPECT_EQ(all.find("NOT CAUGHT"), std::string::npos) << all;
   TW_EXPECT_GOLDEN("errors.txt", all);

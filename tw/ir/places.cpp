@@ -7,6 +7,9 @@
 namespace tw {
 
 int64_t check_scratch(const Type& t, int64_t before, SourceLoc at) {
+  if (is_packed(t.dtype))
+    throw UserError(at, fmt::format("scratch {} holds elements of less than a byte", to_string(t)),
+                    "keep them in i8 or u8");
   int64_t size = bytes(t.dtype);
   for (const int64_t e : t.shape) {
     if (e < 1)

@@ -30,9 +30,9 @@ const Region& inside_par(const Program& p, std::vector<int>& axes) {
 void declare_scratch(Context& c, Writer& out) {
   for (const auto& [param, at] : c.scratch_at) {
     const Param& a = c.program.params[param];
-    const std::string type = stored(c.prelude, a.dtype);
+    const std::string type = pointer_type(c.prelude, a.dtype, true);
     out.line(
-        fmt::format("{0}* const __restrict {1} = ({0}*)((char*)scratch + {2});", type, a.name, at));
+        fmt::format("{0} const __restrict {1} = ({0})((char*)scratch + {2});", type, a.name, at));
     int64_t stride = 1;
     for (size_t axis = a.dims.size(); axis-- > 0; stride *= a.dims[axis].constant()) {
       if (axis + 1 < a.dims.size())
