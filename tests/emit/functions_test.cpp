@@ -155,6 +155,26 @@ TEST_P(Functions, QuotientsOfEqualLanes) {
   }
 }
 
+/// g++ 12 at -O2 makes trunc(x), -0 for small negative x, of an integer that becomes a float again.
+TEST_P(Functions, IntegersHaveNoNegativeZero) {
+  const int64_t n = 24;
+  for (const auto& [t, integer] : {std::pair{f32, i32}, {f32, i8}, {f64, i64}, {f16, i16}}) {
+    for (const int tile : {1, 4, 24}) {
+      Guarded x(t, {n}), y(t, {n});
+      x.fill([](int64_t i) { return -static_cast<double>(i) / 16; });
+      run_text(fmt::format("program f\ndim N\nin x: {0}[N]\nout y: {0}[N]\n"
+                           "grid (cdiv(N, {1}))\n\n%0 = load x{{pid0*{1}}} : {0}[{1}]\n"
+                           "%1 = cast %0 : {2}[{1}]\n%2 = cast %1 : {0}[{1}]\n"
+                           "store %2 to y{{pid0*{1}}}\n",
+                           name(t), tile, name(integer)),
+               {x, y}, GetParam());
+      for (int64_t i = 0; i < 16; ++i)
+        EXPECT_FALSE(std::signbit(get(y.view(), i)))
+            << name(t) << " as " << name(integer) << " in tiles of " << tile << ", " << i;
+    }
+  }
+}
+
 /// A float type's NaNs of either sign: all fraction bits, the quiet one, and the lowest one, which
 /// no shorter type has.
 std::vector<uint64_t> nans(DType t) {

@@ -264,7 +264,8 @@ static inline u32x$L tw_philox(u64 seed, u64 stream, $V counter) {
   return __builtin_convertvector(c0, u32x$L);
 })";
 
-/// Float to integer: toward zero, saturating, NaN gives 0. From f32 or f64 ($V).
+/// Float to integer: toward zero, saturating, NaN gives 0. From f32 or f64 ($V). Of an integer that
+/// becomes a float again g++ 12 would make trunc(x), which keeps the sign of zero; `asm` hides it.
 PreludeFunction to_integer(DType to) {
   const int bits = info(to).bits;
   const bool is_signed = is_signed_int(to);
@@ -277,7 +278,8 @@ PreludeFunction to_integer(DType to) {
                                       : fmt::format("{:.0f}u", largest(to));
   const std::string scalar = fmt::format(
       "TW_INLINE {0} tw_to_{5}($V x) {{\n"
-      "  return !(x > {1}) ? (x <= {1} ? ({0})({2}) : 0) : x >= {3:.1f} ? ({0}){4} : ({0})x;\n}}",
+      "  {0} r = !(x > {1}) ? (x <= {1} ? ({0})({2}) : 0) : x >= {3:.1f} ? ({0}){4} : ({0})x;\n"
+      "  asm(\"\" : \"+r\"(r));\n  return r;\n}}",
       type, is_signed ? fmt::format("{:.1f}", -past) : "-1.0", low, past, high, n);
   const std::string vector = fmt::format(
       "TW_INLINE {0}x$L tw_to_{1}($V x) {{\n  {0}x$L r;\n"
