@@ -340,12 +340,14 @@ class Placer {
     return false;
   }
 
-  /// Some user stretches v along the last axes only, by kShared at most.
+  /// Some user stretches v, which has several rows of numbers, along the last axes only, by kShared
+  /// at most.
   bool shared_by_few(ValueId v) const {
     const Extents& mine = p_.type(v).shape;
     size_t rank = mine.size();
     while (rank > 0 && mine[rank - 1] == 1) --rank;
     if (rank == 0 || rank == mine.size() || mine[rank - 1] < kStretch) return false;
+    if (p_.type(v).dtype == b1 || count(mine) == mine[rank - 1]) return false;
     return std::ranges::any_of(s_.uses[v], [&](const Use& u) {
       if (u.yield || u.op->out.empty() || makes_nest(*u.op)) return false;
       const Extents& theirs = p_.type(u.op->out[0]).shape;
