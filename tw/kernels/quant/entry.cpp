@@ -129,22 +129,22 @@ std::vector<Problem> int8_sweep() {
           mnk(2, 31, 96, bf16),  mnk(1, 9, 513, bf16)};
 }
 
-/// Odd rows, ends of K inside a group and at its half, one group, a group of all of K, groups
-/// longer than a vector and than a tile, every scale and zero points.
+/// Odd rows, ends of K inside a group and at its half, one group, groups longer than a vector and
+/// than a tile, every scale and zero points; of `narrow` also a group of all of K and shorter
+/// types.
 std::vector<Problem> int4_sweep(bool narrow) {
   std::vector<Problem> all{grouped(mnk(1, 1, 8, f32), 8),
-                           grouped(mnk(1, 5, 64, f32), 64),
                            grouped(mnk(1, 37, 160, f32), 32),
                            grouped(mnk(3, 35, 157, f32), 64, "f32", "yes"),
                            grouped(mnk(1, 7, 1100, f32), 512, "f16", "yes"),
-                           grouped(mnk(2, 33, 4500, f32), 128),
                            grouped(mnk(1, 6, 4096 + 24, f32), 32, "f16"),
-                           grouped(mnk(1, 3, 200, f32), 200, "f32", "yes"),
                            grouped(mnk(1, 3, 90, f32), 24, "f16"),
                            grouped(mnk(2, 0, 16, f32), 16),
-                           grouped(mnk(1, 4, 0, f32), 16, "f32", "yes"),
-                           grouped(mnk(3, 5, 40, f32), 8, "f32", "yes")};
+                           grouped(mnk(1, 4, 0, f32), 16, "f32", "yes")};
   if (!narrow) return all;
+  all.push_back(grouped(mnk(2, 33, 4500, f32), 128));
+  all.push_back(grouped(mnk(1, 3, 200, f32), 200, "f32", "yes"));
+  all.push_back(grouped(mnk(3, 5, 40, f32), 8, "f32", "yes"));
   all.push_back(grouped(mnk(1, 5, 7, f32), 6));
   all.push_back(grouped(mnk(1, 37, 288, bf16), 64));
   all.push_back(grouped(mnk(3, 9, 100, bf16), 32, "f16", "yes"));
