@@ -1,7 +1,10 @@
 #include "tw/num/dtype.h"
 
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
+
+#include "tw/base/error.h"
 
 namespace tw {
 namespace {
@@ -40,7 +43,11 @@ double largest_float(DType t) {
 
 }  // namespace
 
-const DTypeInfo& info(DType t) { return kInfos[static_cast<int>(t)]; }
+const DTypeInfo& info(DType t) {
+  const auto i = static_cast<size_t>(t);
+  if (i >= kDTypeCount) throw InternalError(fmt::format("there is no dtype {}", i));
+  return kInfos[i];
+}
 
 std::optional<DType> dtype_named(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i)
