@@ -23,13 +23,15 @@ double low(double b, double) { return std::fmod(b, 16); }
 double high(double b, double) { return std::floor(b / 16); }
 double as_signed(double b, double) { return b < 128 ? b : b - 256; }
 double wide(double, double w) { return w; }
+double cut(double b, double) { return low(b, 0) < 8 ? low(b, 0) : low(b, 0) - 16; }
 
 const Lookup kLookups[] = {
     {"%0", u8, f32, 16, byte},  {"%0", u8, u8, 16, byte},      {"%0", u8, f64, 256, byte},
     {"%2", u8, f32, 16, low},   {"%2", u8, i8, 16, low},       {"%3", u8, f32, 16, high},
     {"%3", u8, f16, 3, high},   {"%4", i8, i32, 5, as_signed}, {"%4", i8, i16, 200, as_signed},
     {"%5", i64, f32, 16, wide}, {"%5", i64, u32, 7, wide},     {"%5", i64, b1, 3, wide},
-    {"%5", i64, i64, 2, wide},  {"%6", u64, u8, 200, wide},
+    {"%5", i64, i64, 2, wide},  {"%6", u64, u8, 200, wide},    {"%98", i8, f32, 16, cut},
+    {"%98", i8, i64, 16, cut},
 };
 
 constexpr int64_t kCount = 300;
@@ -58,7 +60,7 @@ std::string text_of_all() {
          "grid (1)\n\n%0 = load X{0} : u8[300]\n%1 = full 15 : u8[1]\n"
          "%2 = and %0, %1 : u8[300]\n%99 = full 4 : u8[1]\n%3 = shr %0, %99 : u8[300]\n"
          "%4 = bitcast %0 : i8[300]\n%5 = load W{0} : i64[300]\n"
-         "%6 = bitcast %5 : u64[300]\n" +
+         "%6 = bitcast %5 : u64[300]\n%97 = cast %2 : i4[300]\n%98 = cast %97 : i8[300]\n" +
          body;
 }
 

@@ -22,6 +22,80 @@ class Rows : public testing::TestWithParam<std::string> {
                                                             {9, 63}, {2, 1030}, {0, 5},   {3, 0}};
 };
 
+/// Groups of 8, which are shorter than a register: elements times what `factor` adds to them.
+std::string groups_of_8(const std::string& params, const std::string& factor,
+                        const std::string& type = "f32") {
+  return fmt::format(
+      "program groups\n{0}in X: f32[64, 1024]\nout Y: {2}[64, 1]\ngrid (1)\n"
+      "%0 = load X{{0, 0}} : f32[64,1024]\n%1 = reshape %0 : f32[64,128,8]\n{1}",
+      params, factor, type);
+}
+
+TEST_P(Rows, ShortGroupsTimesWhatChangesInThem) {
+  Guarded w(f32, {8}), x(f32, {64, 1024}), y(f32, {64, 1});
+  x.fill([](int64_t i) { return static_cast<double>(i % 7); });
+  w.fill([](int64_t i) { return static_cast<double>(i - 3); });
+  run_text(groups_of_8("in W: f32[8]\n",
+                       "%2 = load W{0} : f32[8]\n%3 = reshape %2 : f32[1,1,8]\n"
+                       "%4 = mul %1, %3 : f32[64,128,8]\n%5 = reshape %4 : f32[64,1024]\n"
+                       "%6 = reduce sum %5 axis 1 : f32[64,1]\nstore %6 to Y{0, 0}\n"),
+           {w, x, y}, GetParam());
+  for (int64_t i = 0; i < 64; ++i) {
+    double want = 0;
+    for (int64_t j = 0; j < 1024; ++j) want += get(x.view(), i * 1024 + j) * (j % 8 - 3.0);
+    ASSERT_EQ(get(y.view(), i), want) << i;
+  }
+}
+
+/// Of S there are fewer rows than of X: the others are 0.
+TEST_P(Rows, ShortGroupsTimesRowsThatEnd) {
+  for (const char* type : {"f32", "i32"}) {
+    Guarded s(f32, {5, 128}), x(f32, {64, 1024}), y(*dtype_named(type), {64, 1});
+    x.fill([](int64_t i) { return static_cast<double>(i % 7); });
+    s.fill([](int64_t i) { return static_cast<double>(i % 5 - 1); });
+    run_text(groups_of_8("dim R\nin S: f32[R, 128]\n",
+                         fmt::format("%2 = load S{{0, 0}} : f32[64,128]\n"
+                                     "%3 = reshape %2 : f32[64,128,1]\n"
+                                     "%4 = mul %1, %3 : f32[64,128,8]\n"
+                                     "%5 = reshape %4 : f32[64,1024]\n"
+                                     "%6 = cast %5 : {0}[64,1024]\n"
+                                     "%7 = reduce max %6 axis 1 : {0}[64,1]\n"
+                                     "store %7 to Y{{0, 0}}\n",
+                                     type),
+                         type),
+             {s, x, y}, GetParam());
+    for (int64_t i = 0; i < 64; ++i) {
+      double want = -1e9;
+      for (int64_t j = 0; j < 1024; ++j) {
+        const double factor = i < 5 ? get(s.view(), i * 128 + j / 8) : 0;
+        want = std::max(want, get(x.view(), i * 1024 + j) * factor);
+      }
+      ASSERT_EQ(get(y.view(), i), want) << type << " " << i;
+    }
+  }
+}
+
+/// A tile that others stretch, gathered at a row that data names.
+TEST_P(Rows, SharedValuesThatDataPlaces) {
+  const int64_t n = 200;
+  Guarded s(f32, {3, n}), ids(i32, {1}), x(f32, {n, 64}), y(f32, {n, 64});
+  s.fill(value_at);
+  x.fill(value_at);
+  ids.fill([](int64_t) { return 2; });
+  run_text(
+      "program shared\ndim N\nin S: f32[3, N]\nin ids: i32[1]\nin X: f32[N, 64]\n"
+      "out Y: f32[N, 64]\ngrid (cdiv(N, 64))\n%0 = load ids{0} : i32[1]\n"
+      "%1 = reshape %0 : i32[1,1]\n%2 = iota axis 0 : i64[64,1]\n%3 = index pid0*64 : i64[1,1]\n"
+      "%4 = add %2, %3 : i64[64,1]\n%5 = gather S{%1, %4} : f32[64,1]\n"
+      "%6 = exp %5 : f32[64,1]\n%7 = load X{pid0*64, 0} : f32[64,64]\n"
+      "%8 = mul %7, %6 : f32[64,64]\nstore %8 to Y{pid0*64, 0}\n",
+      {s, ids, x, y}, GetParam());
+  for (int64_t i = 0; i < n * 64; ++i) {
+    const double want = get(x.view(), i) * std::exp(get(s.view(), 2 * n + i / 64));
+    ASSERT_NEAR(get(y.view(), i), want, std::fabs(want) * 1e-5);
+  }
+}
+
 const char* const kSoftmax = R"(program softmax
 dim M
 dim N

@@ -73,6 +73,34 @@ TEST(Checks, FailAtTheirLineAndElement) {
   }
 }
 
+/// What a check guards may not end.
+TEST(Checks, AnInstanceEndsWhereItFails) {
+  const TempCache cache;
+  const Program p = parse(R"(program guarded
+in S: i32[8]
+out Y: i32[8]
+grid (1)
+%0 = load S{0} : i32[8]
+%1 = full 0 : i32[8]
+%2 = lt %1, %0 : b1[8]
+assert %2 "steps are positive" // k.cpp:3
+%3 = full 1 : b1[]
+%4 = full 100 : i32[8]
+%11, %12 = while carry (%5 = %3, %6 = %1) : b1[], i32[8] {
+  %7 = add %6, %0 : i32[8]
+  %8 = lt %7, %4 : b1[8]
+  %9 = reduce or %8 axis 0 : b1[1]
+  %10 = reshape %9 : b1[]
+  yield %10, %7
+}
+store %12 to Y{0}
+)");
+  Tensor s = host_tensor(i32, {8}), y = host_tensor(i32, {8});
+  for (int64_t i = 0; i < 8; ++i) set(s, i, static_cast<double>(i));
+  TW_EXPECT_ERROR(UserError, "k.cpp:3: error: check failed: steps are positive, at element [0]",
+                  [&] { compile(p, Device::open("cpu:0"), {.checked = true})({s}, {y}); });
+}
+
 TEST(Checks, DivisionByZeroIsAnErrorOfCheckedLaunches) {
   const TempCache cache;
   for (const Launcher& run : {Launcher(on_cpu), Launcher(by_interpreter)}) {

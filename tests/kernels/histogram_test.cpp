@@ -49,6 +49,10 @@ TEST(Histogram, RefusesFormsWithoutMeaning) {
                   [] { kernels::histogram(HistogramForm{.bins = 0}); });
   TW_EXPECT_ERROR(UserError, "histogram from 2 to 1; wanted lo < hi",
                   [] { kernels::histogram_add(HistogramForm{.lo = 2, .hi = 1}); });
+  TW_EXPECT_ERROR(UserError, "bins / (hi - lo) a positive number of f32",
+                  [] { kernels::histogram(HistogramForm{.dtype = f32, .lo = 0, .hi = 1e-38f}); });
+  TW_EXPECT_ERROR(UserError, "histogram of f64",
+                  [] { kernels::histogram(HistogramForm{.dtype = f64, .lo = 0, .hi = 1}); });
 }
 
 }  // namespace tw

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tw/base/error.h"
+#include "tw/num/codec.h"
 
 #include "tests/support/expect_error.h"
 
@@ -42,6 +43,27 @@ TEST(Npy, GoesThereAndBackForEveryType) {
       }
       EXPECT_EQ(to_string(back.view()), to_string(t.view()));
       for (int64_t e = 0; e < t.count(); ++e) EXPECT_EQ(get(back, e), get(t, e));
+    }
+  }
+}
+
+/// Rows of 4 bytes hold 5 elements of 6 bits; in memory they take whole groups, 6 bytes.
+TEST(Npy, RowsOfBytesThatEndInsideAGroup) {
+  TempFile file;
+  Tensor bytes = host_tensor(u8, {2, 4});
+  for (int64_t e = 0; e < 8; ++e) set(bytes, e, static_cast<double>(e * 37 % 256));
+  write_npy(file.path, bytes);
+  const Tensor t = read_npy(file.path, e3m2);
+  ASSERT_EQ(t.dims(), (std::vector<int64_t>{2, 5}));
+  for (int64_t row = 0; row < 2; ++row) {
+    for (int64_t e = 0; e < 5; ++e) {
+      uint64_t code = 0;
+      for (int64_t bit = 0; bit < 6; ++bit) {
+        const int64_t at = e * 6 + bit;
+        const auto byte = static_cast<uint64_t>(get(bytes, row * 4 + at / 8));
+        code |= (byte >> at % 8 & 1) << bit;
+      }
+      EXPECT_EQ(get(t, row * 5 + e), decode(e3m2, code)) << row << ", " << e;
     }
   }
 }

@@ -115,7 +115,7 @@ class References {
   }
 
  private:
-  static constexpr size_t kMost = 4;
+  static constexpr size_t kMost = 16;
   std::deque<std::pair<std::string, check::Reference>> kept_;
 };
 

@@ -28,7 +28,7 @@ class Liveness {
     walk(p, [&](const Op& op) {
       if (is_root(op))
         for (ValueId v : op.in) need(v);
-      if (op.code == Opcode::while_ && writes(op.regions[0])) need(op.out[0]);
+      if (op.code == Opcode::while_ && has_root(op.regions[0])) need(op.out[0]);
       if (op.code != Opcode::contract) return;
       for (const Region& r : op.regions)
         for (ValueId v : r.yields) need(v);
@@ -61,9 +61,9 @@ class Liveness {
       }
     }
   }
-  static bool writes(const Region& r) {
+  static bool has_root(const Region& r) {
     bool found = false;
-    walk(r, [&](const Op& op) { found = found || info(op.code).effect == Effect::write; });
+    walk(r, [&](const Op& op) { found = found || is_root(op); });
     return found;
   }
   void need(ValueId v) {

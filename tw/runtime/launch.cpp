@@ -1,6 +1,7 @@
 #include "tw/runtime/launch.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
@@ -339,9 +340,12 @@ class Told {
   void hear(int64_t number, const int64_t* at, int64_t element, const void* elements) noexcept {
     const std::lock_guard lock(mutex_);
     const Message& m = messages_.all[static_cast<size_t>(number)];
-    const std::vector<int64_t> instance(at, at + axes_);
+    const std::span<const int64_t> instance(at, axes_);
     if (m.check) {
-      if (!failed_ || instance < instance_) failed_ = &m, instance_ = instance, element_ = element;
+      if (failed_ && !std::ranges::lexicographical_compare(instance, this->instance())) return;
+      failed_ = &m;
+      element_ = element;
+      std::ranges::copy(instance, instance_.begin());
       return;
     }
     try {
@@ -354,7 +358,7 @@ class Told {
 
   void rethrow() const {
     if (thrown_) std::rethrow_exception(thrown_);
-    if (failed_) throw failed_check(*failed_, instance_, element_);
+    if (failed_) throw failed_check(*failed_, instance(), element_);
   }
 
  private:
@@ -372,11 +376,13 @@ class Told {
     return element_text(t, 0, is_signed_int(t) ? top >> unused : static_cast<int64_t>(bits));
   }
 
+  std::span<const int64_t> instance() const { return {instance_.data(), axes_}; }
+
   const Messages& messages_;
   const size_t axes_;
   std::mutex mutex_;
   const Message* failed_ = nullptr;
-  std::vector<int64_t> instance_;
+  std::array<int64_t, 3> instance_{};
   int64_t element_ = 0;
   std::exception_ptr thrown_;
 };

@@ -19,7 +19,7 @@ struct Message {
   std::vector<int64_t> shape = {};
 };
 
-/// Where text of prints goes: whole lines, one call a print. Calls do not overlap.
+/// Where text of prints goes: whole lines, one call a print. Calls of one launch do not overlap.
 using PrintLines = std::function<void(std::string_view)>;
 
 /// At the user's line: "check failed: MESSAGE, at element [1, 3] of instance (0, 2)".

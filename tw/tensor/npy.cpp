@@ -172,6 +172,25 @@ DType dtype_of(const HeaderParser::Header& h, std::optional<DType> as, const std
 
 }  // namespace
 
+namespace {
+
+/// Reads so many bytes into t. Rows of packed elements are longer in t than in the file where they
+/// do not end with a whole group of elements.
+void read_rows(std::FILE* f, const std::string& path, int64_t size, const Tensor& t) {
+  const TensorView v = t.view();
+  int64_t rows = 1, pitch = size;
+  if (is_packed(v.dtype) && v.rank() > 1 && size > 0) {
+    for (int64_t axis = 0; axis + 1 < v.rank(); ++axis) rows *= v.dims[axis];
+    pitch = v.strides[v.rank() - 2] * bits(v.dtype) / 8;
+  }
+  const auto each = static_cast<size_t>(size / rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (std::fread(t.data<char>() + r * pitch, 1, each, f) != each) fail_file(path, errno);
+  }
+}
+
+}  // namespace
+
 Tensor read_npy(const std::string& path, std::optional<DType> as) {
   File f = open(path);
   std::string start = read_exactly(f.get(), 8, path, 0, "the magic");
@@ -207,9 +226,7 @@ Tensor read_npy(const std::string& path, std::optional<DType> as) {
   std::fseek(f.get(), static_cast<long>(begin + size), SEEK_SET);
   if (is_packed(dtype) && !h.dims.empty()) h.dims.back() = h.dims.back() * 8 / bits(dtype);
   Tensor t = host_tensor(dtype, h.dims);
-  if (std::fread(t.data<char>(), 1, data_bytes, f.get()) != static_cast<size_t>(data_bytes)) {
-    fail_file(path, errno);
-  }
+  read_rows(f.get(), path, data_bytes, t);
   if (!h.fortran) return t;
   TensorView v = t.view();
   std::reverse(v.dims.begin(), v.dims.end());

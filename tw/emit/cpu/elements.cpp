@@ -248,7 +248,7 @@ class ElementNest {
     c_.prelude = prelude;
     c_.names = names;
     for (const Expression::Access& a : reads) {
-      if (a.param < 0 || a.irregular != 0) continue;
+      if (a.param < 0 || a.loaded) continue;
       if (is_packed(c_.program.params[a.param].dtype)) continue;
       const std::optional<Coords> there = in_next_instance(a.at);
       if (!there) continue;

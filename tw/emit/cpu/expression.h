@@ -155,6 +155,7 @@ class Expression {
     Coords at;
     const Storage* stored = nullptr;
     uint32_t irregular = 0;  ///< loops along which it moves as data says
+    bool loaded = false;     ///< where it lies depends on data
   };
   std::vector<Access>* survey = nullptr;
   std::vector<std::pair<int64_t, uint32_t>> sizes;  ///< bytes of registers and their loops

@@ -15,7 +15,7 @@ std::optional<Reg> Expression::value_of_one_loop(ValueId v, const Coords& at, ui
   if (inner == outer) return std::nullopt;
   const int from = joined_;
   const Reg r = apart(outer_, from, [&] { return value(v, at); });
-  if (r.lanes == 1) return r;
+  if (outer && r.lanes == 1) return r;
   if (inner || register_type(r.dtype) != f32 || !c_.prelude.has_spread(from, lanes_)) {
     joinable_ = false;
     return r;

@@ -75,7 +75,7 @@ std::string declare_table(Expression& e, DType t, const std::vector<Number>& ent
   for (const Number& n : entries) list += (list.empty() ? "" : ", ") + e.literal(t, n).text;
   const std::string type = prelude.type(register_type(t));
   const std::string text = fmt::format("[{}] = {{{}}};", std::max(entries.size(), kPermuted), list);
-  const std::string name = "tw_table_" + hash_hex(type + text).substr(0, 8);
+  const std::string name = "tw_table_" + hash_hex(type + text);
   prelude.add(name, fmt::format("static const {} {}{}", type, name, text));
   return name;
 }
@@ -94,7 +94,7 @@ std::optional<uint64_t> largest_of(const Context& c, ValueId v, int depth = 8) {
   const DType t = c.program.type(v).dtype;
   const Op* op = c.def[v];
   std::optional<uint64_t> most;
-  if (!is_signed_int(t)) most = ~uint64_t{0} >> (64 - 8 * bytes(t));
+  if (!is_signed_int(t)) most = ~uint64_t{0} >> (64 - bits(t));
   if (!op || depth == 0) return most;
   const auto in = [&](size_t k) { return largest_of(c, op->in[k], depth - 1); };
   std::optional<uint64_t> found;
@@ -104,7 +104,7 @@ std::optional<uint64_t> largest_of(const Context& c, ValueId v, int depth = 8) {
   } else if (op->code == Opcode::shr) {
     const auto a = in(0);
     const auto by = constant_of(c, op->in[1]);
-    if (a && by && by->i >= 0 && by->i < 8 * bytes(t)) found = *a >> by->i;
+    if (a && by && by->i >= 0 && by->i < bits(t)) found = *a >> by->i;
   } else if (op->code == Opcode::where) {
     const auto a = in(1), b = in(2);
     if (a && b) found = std::max(*a, *b);
@@ -116,7 +116,7 @@ std::optional<uint64_t> largest_of(const Context& c, ValueId v, int depth = 8) {
              (op->code == Opcode::cast && is_int(c.program.type(op->in[0]).dtype))) {
     found = in(0);
     // A cast to fewer bits wraps.
-    const uint64_t top = (~uint64_t{0} >> (64 - 8 * bytes(t))) >> (is_signed_int(t) ? 1 : 0);
+    const uint64_t top = (~uint64_t{0} >> (64 - bits(t))) >> (is_signed_int(t) ? 1 : 0);
     if (found && *found > top) found.reset();
   }
   return found && most ? std::min(*found, *most) : found ? found : most;
@@ -131,10 +131,12 @@ std::optional<Number> constant_of(const Context& c, ValueId v) {
   }
   if (op && op->code == Opcode::full) return op->as<FullAttr>().value;
   if (!op || op->code != Opcode::cast) return std::nullopt;
-  // Of a small integer every cast is exact.
+  // Of a small integer every cast is exact, to types that hold it.
   const std::optional<Number> n = constant_of(c, op->in[0]);
   const bool small = n && n->integral && n->i >= 0 && n->i < 16;
-  return small && c.program.type(v).dtype != b1 ? n : std::nullopt;
+  return small && !only_stores(c.program.type(v).dtype) && c.program.type(v).dtype != b1
+             ? n
+             : std::nullopt;
 }
 
 std::optional<Reg> look_up(Expression& e, ValueId v, const Coords& at) {

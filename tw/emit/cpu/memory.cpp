@@ -147,13 +147,17 @@ Reg Expression::load_stored(const Storage& s, const Coords& at) {
 
 Reg Expression::load(int param, const Coords& at, const Number& pad, const Reg* guard) {
   uint32_t loops = 0, irregular = 0;
+  bool loaded = false;
   for (const Expr& e : at) {
     loops |= loops_of(e);
     for_each_symbol(e, [&](Symbol s) {
-      if (const auto it = symbol_loops_.find(s); it != symbol_loops_.end()) irregular |= it->second;
+      const auto it = symbol_loops_.find(s);
+      if (it == symbol_loops_.end()) return;
+      irregular |= it->second;
+      loaded = true;
     });
   }
-  if (survey) survey->push_back({param, in_lanes_of_loop(at), nullptr, irregular});
+  if (survey) survey->push_back({param, in_lanes_of_loop(at), nullptr, irregular, loaded});
   if (joined_ > 1 && in_lanes(loops)) {
     const DType t = c_.program.params[param].dtype;
     joinable_ =

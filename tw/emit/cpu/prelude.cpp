@@ -109,6 +109,7 @@ std::string Prelude::use(const std::string& wish, DType t, int lanes) {
                                                                : f.scalar;
   if (function == "extend") type(i32, lanes), type(i64, 2);
   if (function == "unpack_f16") type(i16, 8), type(i16, 16);
+  if (function.starts_with("spread_")) type(f32, 2), type(f32, 4);
   if (const auto builtin = builtin_function(*machine_, function, t, lanes)) {
     for (const int n : {8, 16}) type(f32, n), type(i32, n);
     vnni_ = vnni_ || builtin->scalar.find("vpdpbusd") != std::string::npos;

@@ -33,6 +33,13 @@ class ReduceNest {
     ValueId in, out;
     Combiner combiner;
   };
+  /// What steps take for granted, and the loops around them see to.
+  struct Granted {
+    std::vector<Limit> limits;
+    std::vector<std::string> guards;
+    /// Whether an expression takes nothing else for granted.
+    bool cover(const Expression& e) const;
+  };
 
   DType held(size_t n) const;
 
@@ -178,6 +185,7 @@ class ReduceNest {
   bool k_limited_ = false, uniform_ = true, exact_ = false;
   bool one_limit_ = true;  ///< all loads end at one place
   Limit k_limit_;          ///< from `hi` on all of them are outside
+  Granted granted_;
   std::vector<Expression::Access> fetched_;
   int64_t fetch_step_ = 1;  ///< bytes for each element along k
   Writer beyond_text_;

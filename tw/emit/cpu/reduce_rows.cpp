@@ -89,7 +89,7 @@ bool ReduceNest::blocks_rows() {
   if (axes_.empty() || axes_.back().extent < kRowBlock) return false;
   std::vector<Limit> limits;
   for (Expression::Access& a : reads(limits)) {
-    if (a.param < 0 || bits(c_.program.params[a.param].dtype) != 8) continue;
+    if (a.param < 0 || a.loaded || bits(c_.program.params[a.param].dtype) != 8) continue;
     const int unit = c_.specialisation.params[a.param].unit_axis;
     bool along_k = false, along_rows = false;
     for (size_t axis = 0; axis < a.at.size(); ++axis) {
@@ -123,6 +123,7 @@ void ReduceNest::emit_row_steps(Writer& out) {
   Writer text;
   emit_step(e, step_, false, text);
   read_limits(e);
+  granted_ = {e.limits(), e.guards()};
   const bool may_fold = k_limited_ && uniform_ && (one_limit_ || blocked_ || guard_.empty());
   pad_ = may_fold ? beyond(out) : std::nullopt;
   writes_ = !custom_ && covers_stores(pad_.has_value());
@@ -289,9 +290,18 @@ void ReduceNest::pass_groups(int rows, int chains, Writer& out) {
   out.close();
 }
 
+bool ReduceNest::Granted::cover(const Expression& e) const {
+  const auto among = [](const auto& list) {
+    return [&](const auto& x) { return std::ranges::find(list, x) != list.end(); };
+  };
+  return std::ranges::all_of(e.limits(), among(limits)) &&
+         std::ranges::all_of(e.guards(), among(guards));
+}
+
 void ReduceNest::emit_wide(Writer& out) {
   if (!groups_ || custom_ || k_.extent != lanes_) return;
-  const int64_t most = c_.machine.vector_bytes / bytes(register_type(held(0)));
+  const int64_t widest = std::max<int64_t>(bytes(register_type(held(0))), bytes(f32));
+  const int64_t most = c_.machine.vector_bytes / widest;
   const int count = static_cast<int>(std::min(most / lanes_, groups_->extent));
   if (count < 2 || !std::has_single_bit(static_cast<unsigned>(count))) return;
   const Prelude prelude = c_.prelude;
@@ -303,7 +313,7 @@ void ReduceNest::emit_wide(Writer& out) {
   e.assume(Assume::inside);
   Writer text;
   emit_step(e, name, false, text);
-  if (!e.joinable()) {
+  if (!e.joinable() || !granted_.cover(e)) {
     c_.prelude = prelude;
     c_.names = names;
     return;

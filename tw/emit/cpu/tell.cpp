@@ -15,6 +15,8 @@ void emit_tell(Context& c, const Op& op, Writer& out) {
     out.line(fmt::format("const i64 instance_at[] = {{{}}};", fmt::join(pids, ", ")));
     out.line(fmt::format("args->host->tell(args->host, {}, instance_at, {}, {});",
                          op.as<MessageAttr>().id, element, data));
+    // What a failed check guards may not end.
+    if (op.code == Opcode::assert_) out.line("return;");
   };
   if (op.code == Opcode::print) {
     out.open("{");

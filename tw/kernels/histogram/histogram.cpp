@@ -1,5 +1,6 @@
 #include "tw/kernels/histogram/histogram.h"
 
+#include <cmath>
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
@@ -7,11 +8,21 @@
 
 namespace tw::kernels {
 
+/// Bins for each 1 of x.
+static float scale_of(const HistogramForm& form) {
+  return static_cast<float>(form.bins) / (form.hi - form.lo);
+}
+
 static void check_form(const HistogramForm& form) {
   if (form.bins < 1)
     throw UserError(fmt::format("histogram of {} bins", form.bins), "wanted at least 1");
-  if (is_float(form.dtype) && !(form.lo < form.hi))
-    throw UserError(fmt::format("histogram from {} to {}", form.lo, form.hi), "wanted lo < hi");
+  if (!is_float(form.dtype)) return;
+  if (form.dtype == f64)
+    throw UserError("histogram of f64: bins are found in f32", "cast to f32 first");
+  const float scale = scale_of(form);
+  if (!(form.lo < form.hi) || !std::isfinite(scale) || scale == 0)
+    throw UserError(fmt::format("histogram from {} to {}", form.lo, form.hi),
+                    "wanted lo < hi, and bins / (hi - lo) a positive number of f32");
 }
 
 /// Adds the elements of a tile, where `inside`, to counts[bins].
@@ -22,9 +33,8 @@ static void count_tile(const HistogramForm& form, const Tile& tile, Tile inside,
     return atomic(counts, {bin}, 1, AtomicOp::add, {.mask = inside});
   }
   Tile x = cast(tile, f32);
-  const float scale = static_cast<float>(form.bins) / (form.hi - form.lo);
   inside &= (x >= form.lo) & (x <= form.hi);
-  Tile bin = min(cast((x - form.lo) * scale, i32), form.bins - 1);
+  Tile bin = min(cast((x - form.lo) * scale_of(form), i32), form.bins - 1);
   atomic(counts, {bin}, 1, AtomicOp::add, {.mask = inside});
 }
 
