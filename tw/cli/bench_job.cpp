@@ -7,7 +7,6 @@
 #include <random>
 
 #include "tw/base/error.h"
-#include "tw/base/hash.h"
 
 namespace tw::cli {
 
@@ -16,8 +15,8 @@ using kernels::Problem;
 
 namespace {
 
-/// Rows that a verification recomputes.
-constexpr int64_t kSample = 8;
+/// Coordinates of an axis that a verification recomputes.
+constexpr int64_t kSample = 16;
 
 /// Values in [-1, 1), bytes of any value, by a 64-bit linear congruential step (Knuth): quick
 /// enough for gigabytes.
@@ -97,51 +96,70 @@ Tensor gather(const TensorView& from, int axis, const std::vector<int64_t>& chos
   return out;
 }
 
-/// References of whole problems, by the bytes of their inputs: the timer verifies many outputs of
-/// few sets of inputs.
-class References {
+/// What outputs are compared with.
+struct Expected {
+  std::vector<int64_t> chosen;  // coordinates of the sampled axis; none: outputs are compared whole
+  check::Reference reference;
+};
+
+/// By seed: the timer verifies many outputs of few sets of inputs.
+class Expectations {
  public:
-  const check::Reference& of(const BenchCase& c, const std::vector<TensorView>& inputs) {
-    std::string key;
-    for (const TensorView& t : inputs) {
-      const ByteRange r = byte_range(t);
-      key += hash_hex(
-          {static_cast<const char*>(t.data) + r.begin, static_cast<size_t>(r.end - r.begin)});
-    }
-    for (const auto& [known, reference] : kept_)
-      if (known == key) return reference;
-    if (kept_.size() == kMost) kept_.pop_front();
-    return kept_.emplace_back(key, c.kernel->reference(c.problem, inputs)).second;
+  explicit Expectations(BenchCase c) : c_(std::move(c)), axis_(sample_axis(c_)) {}
+
+  double worst_ratio(const measure::TensorSet& set, uint64_t seed) {
+    const Expected& want = of(set, seed);
+    if (want.chosen.empty()) return check::worst_error(want.reference, set.outputs).ratio;
+    std::vector<Tensor> owners;
+    const std::vector<TensorView> outputs = parts(set.outputs, true, want.chosen, owners);
+    return check::worst_error(want.reference, outputs).ratio;
   }
 
  private:
-  static constexpr size_t kMost = 16;
-  std::deque<std::pair<std::string, check::Reference>> kept_;
-};
+  static constexpr size_t kMost = 64;
 
-/// Outputs of a problem without an axis to sample, or of a short one, are verified whole.
-double verify(const BenchCase& c, const SampleAxis& axis, References& references,
-              const measure::TensorSet& set, uint64_t seed) {
-  if (axis.name.empty() || c.problem.extent(axis.name) <= kSample)
-    return check::worst_error(references.of(c, set.inputs), set.outputs).ratio;
-  std::mt19937_64 random(seed);
-  const int64_t extent = c.problem.extent(axis.name);
-  std::vector<int64_t> chosen(kSample);
-  for (int64_t& v : chosen) v = static_cast<int64_t>(random() % static_cast<uint64_t>(extent));
-  Problem sample = c.problem;
-  sample.shape[axis.name] = static_cast<int64_t>(chosen.size());
-  std::vector<Tensor> owners;
-  std::vector<TensorView> inputs, outputs;
-  const std::vector<Argument> arguments = c.kernel->arguments(c.problem);
-  for (size_t i = 0, in = 0, out = 0; i < arguments.size(); ++i) {
-    const TensorView& whole = arguments[i].output ? set.outputs[out++] : set.inputs[in++];
-    TensorView part = whole;
-    if (axis.position[i] >= 0)
-      part = owners.emplace_back(gather(whole, axis.position[i], chosen)).view();
-    (arguments[i].output ? outputs : inputs).push_back(part);
+  const Expected& of(const measure::TensorSet& set, uint64_t seed) {
+    for (const auto& [known, expected] : kept_)
+      if (known == seed) return expected;
+    if (kept_.size() == kMost) kept_.pop_front();
+    return kept_.emplace_back(seed, make(set.inputs, seed)).second;
   }
-  return check::worst_error(c.kernel->reference(sample, inputs), outputs).ratio;
-}
+
+  /// Outputs of a problem without an axis to sample, or of a short one, are expected whole.
+  Expected make(const std::vector<TensorView>& inputs, uint64_t seed) const {
+    if (axis_.name.empty() || c_.problem.extent(axis_.name) <= kSample)
+      return {{}, c_.kernel->reference(c_.problem, inputs)};
+    std::mt19937_64 random(seed);
+    const int64_t extent = c_.problem.extent(axis_.name);
+    std::vector<int64_t> chosen(kSample);
+    for (int64_t& v : chosen) v = static_cast<int64_t>(random() % static_cast<uint64_t>(extent));
+    Problem sample = c_.problem;
+    sample.shape[axis_.name] = kSample;
+    std::vector<Tensor> owners;
+    const std::vector<TensorView> sampled = parts(inputs, false, chosen, owners);
+    return {chosen, c_.kernel->reference(sample, sampled)};
+  }
+
+  /// The chosen coordinates of the inputs or of the outputs; `owners` hold the copies.
+  std::vector<TensorView> parts(const std::vector<TensorView>& all, bool output,
+                                const std::vector<int64_t>& chosen,
+                                std::vector<Tensor>& owners) const {
+    std::vector<TensorView> found;
+    const std::vector<Argument> arguments = c_.kernel->arguments(c_.problem);
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].output != output) continue;
+      const TensorView& whole = all[found.size()];
+      found.push_back(axis_.position[i] < 0
+                          ? whole
+                          : owners.emplace_back(gather(whole, axis_.position[i], chosen)).view());
+    }
+    return found;
+  }
+
+  BenchCase c_;
+  SampleAxis axis_;
+  std::deque<std::pair<uint64_t, Expected>> kept_;
+};
 
 std::vector<int64_t> column_major(const std::vector<int64_t>& dims) {
   std::vector<int64_t> strides(dims.size());
@@ -161,10 +179,9 @@ measure::Job job_of(const BenchCase& c) {
     (a.output ? job.outputs : job.inputs).push_back(spec);
   }
   job.fill = [](int, const TensorView& to, uint64_t seed) { fill_uniform(to, seed); };
-  const auto references = std::make_shared<References>();
-  job.verify = [c, axis = sample_axis(c), references](const measure::TensorSet& set,
-                                                      uint64_t seed) {
-    return verify(c, axis, *references, set, seed);
+  const auto expectations = std::make_shared<Expectations>(c);
+  job.verify = [expectations](const measure::TensorSet& set, uint64_t seed) {
+    return expectations->worst_ratio(set, seed);
   };
   return job;
 }

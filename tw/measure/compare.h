@@ -40,7 +40,7 @@ struct Job {
   /// Writes values for input `index` of a set; calls with another `seed` must give other values.
   std::function<void(int index, const TensorView& to, uint64_t seed)> fill;
   /// Largest error / bound among outputs, or a secret sample of them drawn from `seed`; > 1 rejects
-  /// the contestant.
+  /// the contestant. Equal seeds come with equal inputs.
   std::function<double(const TensorSet& set, uint64_t seed)> verify;
 };
 
