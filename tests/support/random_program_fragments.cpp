@@ -335,6 +335,10 @@ void Writer::loop_fragment(int depth) {
   Op op{Opcode::for_, {}, {}, {}, loop, {}};
   op.regions.push_back(close(yields));
   walks.pop_back();
+  append_loop(std::move(op), first, args);
+}
+
+void Writer::append_loop(Op op, const std::vector<Known>& first, const std::vector<Known>& args) {
   for (size_t k = 0; k < first.size(); ++k) {
     used(first[k]);
     op.in.push_back(first[k].id);

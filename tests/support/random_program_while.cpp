@@ -36,16 +36,7 @@ void Writer::while_fragment(int depth) {
   for (size_t k = 2; k < args.size(); ++k) yields.push_back(next_carried(args[k], args[k].type));
   Op op{Opcode::while_, {}, {}, {}, NoneAttr{}, {}};
   op.regions.push_back(close(yields));
-  for (size_t k = 0; k < first.size(); ++k) {
-    used(first[k]);
-    op.in.push_back(first[k].id);
-    Known out = args[k];
-    out.id = p.new_value(out.type, {});
-    out.uses = 0;
-    op.out.push_back(out.id);
-    remember(out);
-  }
-  regions_.back().ops.push_back(std::move(op));
+  append_loop(std::move(op), first, args);
 }
 
 }  // namespace tw::test

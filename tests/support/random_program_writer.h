@@ -127,6 +127,8 @@ class Writer {
   std::vector<Expr> other_pids(int param) const;
   Known like(const Known& k);
   Known next_carried(const Known& old, const Type& type);
+  /// Appends a loop whose region is closed, with its first values and a result for each argument.
+  void append_loop(Op op, const std::vector<Known>& first, const std::vector<Known>& args);
   Region combiner_pairwise_extremum(DType value, DType index, bool largest);
   Region combiner_sums(DType a, DType b);
   Region combiner_logsumexp(DType t);

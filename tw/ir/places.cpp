@@ -25,6 +25,12 @@ int64_t check_scratch(const Type& t, int64_t before, SourceLoc at) {
   return size;
 }
 
+int64_t scratch_bytes(const Param& p) {
+  int64_t size = bytes(p.dtype);
+  for (const Expr& e : p.dims) size *= e.constant();
+  return size;
+}
+
 Extents infer_place(Opcode code, const std::vector<Type>& at, const std::vector<Type>& values,
                     const std::optional<Type>& mask, SourceLoc line) {
   const char* what = info(code).name;

@@ -333,6 +333,9 @@ size_t given_dims(const Program& p);
 /// The parameters that a call gives: all but scratch.
 std::span<const Param> arguments(const Program& p);
 
+/// Of a scratch parameter.
+int64_t scratch_bytes(const Param& p);
+
 /// The name of a symbol in text: the dim's name, "pid0", "i3".
 std::string symbol_name(const Program& p, Symbol s);
 

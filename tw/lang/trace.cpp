@@ -14,13 +14,6 @@ void check_name(const TraceState& t, const char* what, const std::string& name, 
     t.fail(at, fmt::format("'{}' names a {}, wanted letters, digits and _", name, what));
 }
 
-/// Of scratch.
-int64_t byte_size(const Param& p) {
-  int64_t size = bytes(p.dtype);
-  for (const Expr& e : p.dims) size *= e.constant();
-  return size;
-}
-
 Index symbol(const std::shared_ptr<TraceState>& t, SymbolKind kind, int id) {
   return Index(Expr::symbol(kind, id), t);
 }
@@ -95,7 +88,7 @@ TensorRef Trace::scratch(const std::string& name, DType t, const Extents& extent
   const std::vector<Index> dims(extents.begin(), extents.end());
   int64_t before = 0;
   for (const Param& p : state_->program.params)
-    if (p.kind == ParamKind::scratch) before += byte_size(p);
+    if (p.kind == ParamKind::scratch) before += scratch_bytes(p);
   state_->checked([&] { check_scratch({t, extents}, before, at); });
   return param(name, ParamKind::scratch, t, dims, at);
 }

@@ -170,10 +170,6 @@ DType dtype_of(const HeaderParser::Header& h, std::optional<DType> as, const std
   return as.value_or(*found);
 }
 
-}  // namespace
-
-namespace {
-
 /// Reads so many bytes into t. Rows of packed elements are longer in t than in the file where they
 /// do not end with a whole group of elements.
 void read_rows(std::FILE* f, const std::string& path, int64_t size, const Tensor& t) {

@@ -88,7 +88,7 @@ Context::Context(const Program& p, const Specialisation& s, const CpuMachine& m,
   for (size_t axis = 0; axis < p.grid.size(); ++axis) names[fmt::format("pid{}", axis)] = 1;
   for (size_t k = arguments(p).size(); k < p.params.size(); ++k) {
     scratch_at[static_cast<int>(k)] = scratch;
-    scratch += round_up(scratch_bytes(static_cast<int>(k)) + machine.vector_bytes, kAlign);
+    scratch += round_up(scratch_bytes(p.params[k]) + machine.vector_bytes, kAlign);
   }
   scratch_most = scratch;
   for (int i = 0; i < p.loops; ++i) loop_names[i] = fresh(fmt::format("i{}", i));
@@ -150,12 +150,6 @@ const Storage& Context::reserve(ValueId v, Writer& out) {
   scratch += size;
   scratch_most = std::max(scratch_most, scratch);
   return s;
-}
-
-int64_t Context::scratch_bytes(int param) const {
-  int64_t size = bytes(program.params[param].dtype);
-  for (const Expr& e : program.params[param].dims) size *= e.constant();
-  return size;
 }
 
 bool Context::streams(int param) const {

@@ -53,8 +53,6 @@ struct Context {
   Symbol new_symbol(const std::string& text, const SymbolFact& fact);
   std::string symbol_text(Symbol s) const;
   std::string text(const Expr& e) const;
-  /// Of a scratch parameter, without the slack after it.
-  int64_t scratch_bytes(int param) const;
   /// Whether stores to the tensor go around the caches: it is large and never read here.
   bool streams(int param) const;
   /// The nest over the elements of a value that also fetches, for the next instance, what that one
@@ -68,6 +66,27 @@ struct Context {
   Prefetch prefetch;
   /// Reserves scratch for the value and makes it its storage; `out` gets the declaration.
   const Storage& reserve(ValueId v, Writer& out);
+};
+
+/// Text that may be thrown away: names and functions of the prelude that it asked for are forgotten
+/// again, unless it is kept.
+class Draft {
+ public:
+  explicit Draft(Context& c) : c_(c), prelude_(c.prelude), names_(c.names) {}
+  ~Draft() {
+    if (kept_) return;
+    c_.prelude = std::move(prelude_);
+    c_.names = std::move(names_);
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  Context& c_;
+  Prelude prelude_;
+  std::map<std::string, int> names_;
+  bool kept_ = false;
 };
 
 /// The slope of e along s: how much e grows when s grows by 1, when that is one number everywhere.

@@ -67,15 +67,12 @@ std::string ContractOperand::address(const Expr& kept, const Expr& k, Writer& ou
 }
 
 ContractOperand::Unit ContractOperand::find_unit() const {
+  const Draft draft(c_);
   Expression e(c_);
-  const Prelude prelude = c_.prelude;
-  const std::map<std::string, int> names = c_.names;
   const Symbol kept = c_.new_loop("kept", shape_.lanes), k = c_.new_loop("k", shape_.lanes);
   std::vector<Expression::Access> accesses;
   e.survey = &accesses;
   value(e, Expr::symbol(kept), Expr::symbol(k));
-  c_.prelude = prelude;
-  c_.names = names;
   for (const Expression::Access& a : accesses) {
     const auto runs = [&](Symbol s) {
       return std::any_of(a.at.begin(), a.at.end(), [&](const Expr& x) { return mentions(x, s); });

@@ -4,6 +4,7 @@
 
 #include "tw/emit/cpu/nest.h"
 #include "tw/emit/cpu/places.h"
+#include "tw/emit/cpu/survey.h"
 #include "tw/emit/cpu/transposed.h"
 #include "tw/ir/infer.h"
 
@@ -238,16 +239,8 @@ class ElementNest {
   }
 
   void prefetch_shared(Expression& e) {
-    const Prelude prelude = c_.prelude;
-    const std::map<std::string, int> names = c_.names;
-    std::vector<Expression::Access> reads;
-    Expression survey(c_);
-    for (const Axis& a : axes_) survey.add_loop(a.counter);
-    survey.survey = &reads;
-    survey.value(v_, at_);
-    c_.prelude = prelude;
-    c_.names = names;
-    for (const Expression::Access& a : reads) {
+    const Survey s = survey(c_, axes_, [&](Expression& all) { all.value(v_, at_); });
+    for (const Expression::Access& a : s.accesses) {
       if (a.param < 0 || a.loaded) continue;
       if (is_packed(c_.program.params[a.param].dtype)) continue;
       const std::optional<Coords> there = in_next_instance(a.at);

@@ -13,14 +13,14 @@ void Expression::join(int outer, int count) {
 std::optional<Reg> Expression::value_of_one_loop(ValueId v, const Coords& at, uint32_t loops) {
   const bool inner = loops >> lane_loop_ & 1, outer = loops >> outer_ & 1;
   if (inner == outer) return std::nullopt;
-  const int from = joined_;
-  const Reg r = apart(outer_, from, [&] { return value(v, at); });
+  const Reg r = apart(outer_, joined_, [&] { return value(v, at); });
   if (outer && r.lanes == 1) return r;
-  if (inner || register_type(r.dtype) != f32 || !c_.prelude.has_spread(from, lanes_)) {
+  const std::string spread = fmt::format("spread_{}", joined_);
+  if (inner || register_type(r.dtype) != f32 || !c_.prelude.has_own(spread, f32, lanes_)) {
     joinable_ = false;
     return r;
   }
-  const std::string f = c_.prelude.use(fmt::format("spread_{}", from), f32, lanes_);
+  const std::string f = c_.prelude.use(spread, f32, lanes_);
   return define(r.dtype, lanes_, r.loops | 1u << lane_loop_, fmt::format("{}({})", f, r.text));
 }
 

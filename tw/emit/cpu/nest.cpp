@@ -67,15 +67,12 @@ std::vector<Axis> axes_of(Context& c, const Extents& shape, Coords& at) {
 
 Survey survey(Context& c, const std::vector<Axis>& axes,
               const std::function<void(Expression&)>& evaluate) {
-  const Prelude prelude = c.prelude;
-  const std::map<std::string, int> names = c.names;
+  const Draft draft(c);
   Expression e(c);
   for (const Axis& a : axes) e.add_loop(a.counter);
   Survey s;
   e.survey = &s.accesses;
   evaluate(e);
-  c.prelude = prelude;
-  c.names = names;
   s.sizes = e.sizes;
   return s;
 }

@@ -126,6 +126,10 @@ std::string Prelude::use(const std::string& wish, DType t, int lanes) {
   return call_name(function, t, lanes);
 }
 
+bool Prelude::has_own(const std::string& function, DType t, int lanes) const {
+  return builtin_function(*machine_, function, t, lanes).has_value();
+}
+
 void Prelude::add(const std::string& key, const std::string& text) {
   if (used_.insert(key).second) functions_.push_back(text);
 }

@@ -51,10 +51,8 @@ class Prelude {
   bool streamed() const { return streamed_; }
   /// Whether the machine looks up one of sixteen f32 in one instruction, for as many lanes.
   bool has_lookup(int lanes) const { return machine_->isa == "avx512" && lanes == 16; }
-  /// Whether it makes f32 lanes of `from` lanes, each several times, in one instruction.
-  bool has_spread(int from, int lanes) const {
-    return machine_->isa == "avx512" && lanes == 16 && (from == 2 || from == 4);
-  }
+  /// Whether the machine has a text of its own for a function.
+  bool has_own(const std::string& function, DType t, int lanes) const;
   /// Whether a function uses AVX512-VNNI.
   bool vnni() const { return vnni_; }
   const CpuMachine& machine() const { return *machine_; }

@@ -70,16 +70,13 @@ bool ReduceNest::keeps_groups(LaneChoice& lanes) {
 }
 
 std::vector<Expression::Access> ReduceNest::reads(std::vector<Limit>& limits) {
-  const Prelude prelude = c_.prelude;
-  const std::map<std::string, int> names = c_.names;
+  const Draft draft(c_);
   std::vector<Expression::Access> found;
   Expression e = make(false);
   e.survey = &found;
   e.set_limited(limited());
   e.assume(Assume::inside);
   for (const Item& i : items_) e.value(i.in, at_);
-  c_.prelude = prelude;
-  c_.names = names;
   limits = e.limits();
   return found;
 }
@@ -304,8 +301,7 @@ void ReduceNest::emit_wide(Writer& out) {
   const int64_t most = c_.machine.vector_bytes / widest;
   const int count = static_cast<int>(std::min(most / lanes_, groups_->extent));
   if (count < 2 || !std::has_single_bit(static_cast<unsigned>(count))) return;
-  const Prelude prelude = c_.prelude;
-  const std::map<std::string, int> names = c_.names;
+  Draft draft(c_);
   const std::string name = c_.fresh("wide");
   Expression e = make(false);
   e.join(span_loop(), count);
@@ -313,11 +309,8 @@ void ReduceNest::emit_wide(Writer& out) {
   e.assume(Assume::inside);
   Writer text;
   emit_step(e, name, false, text);
-  if (!e.joinable() || !granted_.cover(e)) {
-    c_.prelude = prelude;
-    c_.names = names;
-    return;
-  }
+  if (!e.joinable() || !granted_.cover(e)) return;
+  draft.keep();
   wide_ = count;
   wide_step_ = name;
   wide_acc_ = c_.fresh("all");

@@ -43,8 +43,8 @@ void declare_scratch(Context& c, Writer& out) {
 
 void clear_scratch(const Context& c, Writer& out) {
   for (const auto& [param, at] : c.scratch_at) {
-    out.line(fmt::format("__builtin_memset({}, 0, {});", c.program.params[param].name,
-                         c.scratch_bytes(param)));
+    const Param& a = c.program.params[param];
+    out.line(fmt::format("__builtin_memset({}, 0, {});", a.name, scratch_bytes(a)));
   }
 }
 

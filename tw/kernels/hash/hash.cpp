@@ -49,42 +49,49 @@ struct Probe {
   }
 };
 
-Program hash_insert(DType type, const HashTiling& tile) {
+/// Which keys of a probe are at their slots, and which others go on.
+struct Seen {
+  Tile here, on;
+};
+
+/// The program that gives each key's slot in the table T; `look` says what a probe sees there.
+template <class Look>
+static Program slots_of_keys(const char* name, ParamKind table, DType type, const HashTiling& tile,
+                             const Look& look) {
   const int64_t empty = empty_slot(type), n = tile.keys;
-  Trace k("hash_insert");
+  Trace k(name);
   Index N = k.dim("N"), C = k.dim("C");
-  TensorRef keys = k.input("keys", type, {N}), T = k.inout("T", type, {C});
+  TensorRef keys = k.input("keys", type, {N});
+  TensorRef T = table == ParamKind::in ? k.input("T", type, {C}) : k.inout("T", type, {C});
   TensorRef slots = k.output("slots", i64, {N});
   auto [p] = k.grid(cdiv(N, n));
   Tile key = load(keys.tile({p}, {n}));
   Probe probe(k, key, k.iota({n}, 0) + p * n < N, n, C, empty);
   While loop(k);
   while (loop(any(probe.active))) {
-    Tile old = atomic_cas(T, {probe.slot}, empty, key, {.mask = probe.active});
-    Tile here = probe.active & (eq(old, empty) | eq(old, key));
-    probe.step(here, probe.active);
+    const Seen seen = look(T, probe, key, empty);
+    probe.step(seen.here, seen.on);
   }
   store(slots.tile({p}, {n}), probe.found);
   return k.finish();
 }
 
+Program hash_insert(DType type, const HashTiling& tile) {
+  return slots_of_keys(
+      "hash_insert", ParamKind::inout, type, tile,
+      [](const TensorRef& T, const Probe& probe, const Tile& key, int64_t empty) -> Seen {
+        Tile old = atomic_cas(T, {probe.slot}, empty, key, {.mask = probe.active});
+        return {probe.active & (eq(old, empty) | eq(old, key)), probe.active};
+      });
+}
+
 Program hash_lookup(DType type, const HashTiling& tile) {
-  const int64_t empty = empty_slot(type), n = tile.keys;
-  Trace k("hash_lookup");
-  Index N = k.dim("N"), C = k.dim("C");
-  TensorRef keys = k.input("keys", type, {N}), T = k.input("T", type, {C});
-  TensorRef slots = k.output("slots", i64, {N});
-  auto [p] = k.grid(cdiv(N, n));
-  Tile key = load(keys.tile({p}, {n}));
-  Probe probe(k, key, k.iota({n}, 0) + p * n < N, n, C, empty);
-  While loop(k);
-  while (loop(any(probe.active))) {
-    Tile there = gather(T, {probe.slot}, {.mask = probe.active});
-    Tile here = probe.active & eq(there, key);
-    probe.step(here, probe.active & ne(there, empty));
-  }
-  store(slots.tile({p}, {n}), probe.found);
-  return k.finish();
+  return slots_of_keys(
+      "hash_lookup", ParamKind::in, type, tile,
+      [](const TensorRef& T, const Probe& probe, const Tile& key, int64_t empty) -> Seen {
+        Tile there = gather(T, {probe.slot}, {.mask = probe.active});
+        return {probe.active & eq(there, key), probe.active & ne(there, empty)};
+      });
 }
 
 }  // namespace tw::kernels
