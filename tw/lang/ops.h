@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <initializer_list>
 #include <optional>
 
 #include "tw/lang/trace.h"
@@ -25,7 +24,7 @@ struct GatherOptions {
 };
 /// The elements of x at coordinates: for each axis (that [] left) an i32 or i64 tile, an Index or a
 /// number. Tiles have equal ranks; extents of 1 stretch. A negative coordinate is outside.
-Tile gather(const TensorRef& x, std::initializer_list<Arg> at, const GatherOptions& o = {},
+Tile gather(const TensorRef& x, const std::vector<Arg>& at, const GatherOptions& o = {},
             SourceLoc line = SourceLoc::here());
 
 struct ScatterOptions {
@@ -33,7 +32,7 @@ struct ScatterOptions {
 };
 /// Writes a value (a tile, or a number) at coordinates as in gather. Elements outside the tensor
 /// are dropped; of several at one place the last in row-major order stays.
-void scatter(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value,
+void scatter(const TensorRef& x, const std::vector<Arg>& at, const Arg& value,
              const ScatterOptions& o = {}, SourceLoc line = SourceLoc::here());
 
 struct AtomicOptions {
@@ -43,15 +42,15 @@ struct AtomicOptions {
 };
 /// Combines each element at the coordinates with a value, indivisibly among all instances and in no
 /// stated order. Elements of i32, i64, u32, u64, f32, f64 (and_, or_, xor_: integers).
-void atomic(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
+void atomic(const TensorRef& x, const std::vector<Arg>& at, const Arg& value, AtomicOp op,
             const AtomicOptions& o = {}, SourceLoc line = SourceLoc::here());
 /// The same; gives what each element was before its update, 0 where nothing is updated.
-Tile atomic_fetch(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
+Tile atomic_fetch(const TensorRef& x, const std::vector<Arg>& at, const Arg& value, AtomicOp op,
                   const AtomicOptions& o = {}, SourceLoc line = SourceLoc::here());
 
 /// Compare and exchange: an element that equals `expected` becomes `desired`, indivisibly; gives
 /// what each element was before, 0 where nothing is looked at. Elements of i32, i64, u32, u64.
-Tile atomic_cas(const TensorRef& x, std::initializer_list<Arg> at, const Arg& expected,
+Tile atomic_cas(const TensorRef& x, const std::vector<Arg>& at, const Arg& expected,
                 const Arg& desired, const AtomicOptions& o = {},
                 SourceLoc line = SourceLoc::here());
 

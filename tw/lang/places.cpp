@@ -46,7 +46,7 @@ void add_coordinate(Access& a, const Arg& coordinate) {
   a.at.push_back(a.t.type(a.in.back()));
 }
 
-Access access(Opcode code, const TensorRef& x, std::initializer_list<Arg> at, SourceLoc line) {
+Access access(Opcode code, const TensorRef& x, const std::vector<Arg>& at, SourceLoc line) {
   TraceState& t = *x.trace();
   t.check_open(line);
   Access a{t, code, line, {x.param(), {}, {}}, {}, {}, {}, {}};
@@ -87,7 +87,7 @@ bool add_mask(Access& a, const std::optional<Tile>& mask) {
 }
 
 /// `values`: the new one, and of a cas the expected one.
-Op atomic_op(const TensorRef& x, std::initializer_list<Arg> at, std::initializer_list<Arg> values,
+Op atomic_op(const TensorRef& x, const std::vector<Arg>& at, std::initializer_list<Arg> values,
              AtomicOp op, const AtomicOptions& o, SourceLoc line, Type& result) {
   Access a = access(Opcode::atomic, x, at, line);
   a.t.checked([&] { check_atomic(op, a.param().dtype, line); });
@@ -104,7 +104,7 @@ void refuse_cas(const TensorRef& x, AtomicOp op, SourceLoc line) {
 
 }  // namespace
 
-Tile gather(const TensorRef& x, std::initializer_list<Arg> at, const GatherOptions& o,
+Tile gather(const TensorRef& x, const std::vector<Arg>& at, const GatherOptions& o,
             SourceLoc line) {
   Access a = access(Opcode::gather, x, at, line);
   const bool masked = add_mask(a, o.mask);
@@ -115,7 +115,7 @@ Tile gather(const TensorRef& x, std::initializer_list<Arg> at, const GatherOptio
               a.t.emit(Opcode::gather, a.in, PlaceAttr{a.view, masked, *pad}, type, line));
 }
 
-void scatter(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value,
+void scatter(const TensorRef& x, const std::vector<Arg>& at, const Arg& value,
              const ScatterOptions& o, SourceLoc line) {
   Access a = access(Opcode::scatter, x, at, line);
   a.t.checked([&] { check_scatter(a.param(), line); });
@@ -125,14 +125,14 @@ void scatter(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value
   a.t.append({Opcode::scatter, line, a.in, {}, PlaceAttr{a.view, masked, {}}, {}});
 }
 
-void atomic(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
+void atomic(const TensorRef& x, const std::vector<Arg>& at, const Arg& value, AtomicOp op,
             const AtomicOptions& o, SourceLoc line) {
   refuse_cas(x, op, line);
   Type unused;
   x.trace()->append(atomic_op(x, at, {value}, op, o, line, unused));
 }
 
-Tile atomic_fetch(const TensorRef& x, std::initializer_list<Arg> at, const Arg& value, AtomicOp op,
+Tile atomic_fetch(const TensorRef& x, const std::vector<Arg>& at, const Arg& value, AtomicOp op,
                   const AtomicOptions& o, SourceLoc line) {
   refuse_cas(x, op, line);
   Type type;
@@ -140,7 +140,7 @@ Tile atomic_fetch(const TensorRef& x, std::initializer_list<Arg> at, const Arg& 
   return Tile(x.trace(), x.trace()->emit(Opcode::atomic, made.in, made.attr, type, line));
 }
 
-Tile atomic_cas(const TensorRef& x, std::initializer_list<Arg> at, const Arg& expected,
+Tile atomic_cas(const TensorRef& x, const std::vector<Arg>& at, const Arg& expected,
                 const Arg& desired, const AtomicOptions& o, SourceLoc line) {
   Type type;
   Op made = atomic_op(x, at, {desired, expected}, AtomicOp::cas, o, line, type);

@@ -69,7 +69,7 @@ ScaledRef ScaledRef::operator[](const Index& i) const {
   return {elements[i], scales[block == 1 ? i : i / Index(block)], format};
 }
 
-ScaledView ScaledRef::tile(std::initializer_list<Index> at, const Extents& extents,
+ScaledView ScaledRef::tile(const std::vector<Index>& at, const Extents& extents,
                            SourceLoc loc) const {
   const TraceState& t = *elements.trace();
   const TileView view = elements.tile(at, extents, loc);
@@ -78,7 +78,7 @@ ScaledView ScaledRef::tile(std::initializer_list<Index> at, const Extents& exten
   Extents blocks;
   for (size_t k = 0; k < at.size(); ++k) {
     const int64_t block = block_along(format, rank - at.size() + k, rank);
-    const Index first = std::data(at)[k] * Index(extents[k]);
+    const Index first = at[k] * Index(extents[k]);
     blocks.push_back(block == 1 ? extents[k] : blocks_of(t, first, extents[k], block, loc));
     start.push_back(block == 1 ? first : first / Index(block));
   }

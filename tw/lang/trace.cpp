@@ -241,7 +241,7 @@ TensorRef TensorRef::operator[](const Index& i) const {
   return r;
 }
 
-TileView TensorRef::view(std::initializer_list<Index> at, const Extents& extents, bool scaled,
+TileView TensorRef::view(const std::vector<Index>& at, const Extents& extents, bool scaled,
                          const char* what, SourceLoc loc) const {
   TraceState& t = *trace_;
   t.check_open(loc);
@@ -266,12 +266,12 @@ TileView TensorRef::view(std::initializer_list<Index> at, const Extents& extents
   return v;
 }
 
-TileView TensorRef::tile(std::initializer_list<Index> at, const Extents& extents,
+TileView TensorRef::tile(const std::vector<Index>& at, const Extents& extents,
                          SourceLoc loc) const {
   return view(at, extents, true, "tile", loc);
 }
 
-TileView TensorRef::window(std::initializer_list<Index> offset, const Extents& extents,
+TileView TensorRef::window(const std::vector<Index>& offset, const Extents& extents,
                            SourceLoc loc) const {
   return view(offset, extents, false, "window", loc);
 }

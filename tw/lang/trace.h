@@ -3,7 +3,6 @@
 #include <array>
 #include <exception>
 #include <functional>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -23,10 +22,10 @@ class TensorRef {
  public:
   TensorRef operator[](const Index& i) const;
   /// The block at tile coordinates: axis a starts at at[a] * extents[a].
-  TileView tile(std::initializer_list<Index> at, const Extents& extents,
+  TileView tile(const std::vector<Index>& at, const Extents& extents,
                 SourceLoc loc = SourceLoc::here()) const;
   /// The block that starts at element coordinates (any, also outside the tensor).
-  TileView window(std::initializer_list<Index> offset, const Extents& extents,
+  TileView window(const std::vector<Index>& offset, const Extents& extents,
                   SourceLoc loc = SourceLoc::here()) const;
 
   const std::shared_ptr<TraceState>& trace() const { return trace_; }
@@ -37,8 +36,8 @@ class TensorRef {
   friend class Trace;
   TensorRef(std::shared_ptr<TraceState> trace, int param)
       : trace_(std::move(trace)), param_(param) {}
-  TileView view(std::initializer_list<Index> at, const Extents& extents, bool scaled,
-                const char* what, SourceLoc loc) const;
+  TileView view(const std::vector<Index>& at, const Extents& extents, bool scaled, const char* what,
+                SourceLoc loc) const;
 
   std::shared_ptr<TraceState> trace_;
   int param_;
@@ -72,7 +71,7 @@ class ScaledRef {
   ScaledRef operator[](const Index& i) const;
   /// As TensorRef::tile. Along each axis the tile is made of whole blocks, or lies in one; the
   /// program must show that.
-  ScaledView tile(std::initializer_list<Index> at, const Extents& extents,
+  ScaledView tile(const std::vector<Index>& at, const Extents& extents,
                   SourceLoc loc = SourceLoc::here()) const;
 
   TensorRef elements, scales;

@@ -1,0 +1,133 @@
+#include "tw/graph/graph.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/graph/contents.h"
+#include "tw/math/facts.h"
+
+namespace tw::graph {
+
+const char* name(Fold f) {
+  switch (f) {
+    case Fold::none:
+      return "none";
+    case Fold::sum:
+      return "sum";
+    case Fold::prod:
+      return "prod";
+    case Fold::min:
+      return "min";
+    case Fold::max:
+      return "max";
+    case Fold::argmax:
+      return "argmax";
+    case Fold::argmin:
+      return "argmin";
+    case Fold::last_argmax:
+      return "last_argmax";
+    case Fold::last_argmin:
+      return "last_argmin";
+  }
+  throw InternalError("a fold of no kind");
+}
+
+DType Compute::folded_dtype() const {
+  switch (fold) {
+    case Fold::none:
+    case Fold::sum:
+    case Fold::prod:
+    case Fold::min:
+    case Fold::max:
+      return body->dtype;
+    case Fold::argmax:
+    case Fold::argmin:
+    case Fold::last_argmax:
+    case Fold::last_argmin:
+      return i64;
+  }
+  throw InternalError("a fold of no kind");
+}
+
+DType Compute::dtype() const { return finish ? finish->dtype : folded_dtype(); }
+
+TensorId Graph::add(TensorInfo t) {
+  tensors_.push_back(std::move(t));
+  return static_cast<TensorId>(tensors_.size()) - 1;
+}
+
+Expr Graph::dim(const std::string& name) {
+  auto at = std::find(dim_names_.begin(), dim_names_.end(), name);
+  if (at == dim_names_.end()) at = dim_names_.insert(dim_names_.end(), name);
+  return Expr::symbol(SymbolKind::dim, static_cast<int>(at - dim_names_.begin()));
+}
+
+TensorId Graph::input(const std::string& name, DType t, std::vector<Expr> dims) {
+  inputs_.push_back(add({.name = name, .dtype = t, .dims = std::move(dims)}));
+  return inputs_.back();
+}
+
+TensorId Graph::constant(const std::string& name, Tensor value) {
+  TensorInfo t{.name = name, .dtype = value.dtype()};
+  for (int64_t d : value.dims()) t.dims.push_back(d);
+  t.contents = contents_of(value);
+  t.constant = std::move(value);
+  return add(std::move(t));
+}
+
+TensorId Graph::shape_value(const std::string& name, DType t, std::vector<Expr> elements,
+                            bool scalar) {
+  TensorInfo info{.name = name, .dtype = t};
+  if (!scalar) info.dims = {static_cast<int64_t>(elements.size())};
+  info.contents = std::move(elements);
+  return add(std::move(info));
+}
+
+TensorId Graph::compute(Compute c, const std::string& name) {
+  for (Expr& e : c.axes) e = simple(e);
+  TensorInfo t{.name = name, .dtype = c.dtype()};
+  t.dims.assign(c.axes.begin(), c.axes.begin() + c.rank);
+  t.contents = contents_of(*this, c);
+  if (t.contents) return add(std::move(t));
+  t.producer = static_cast<int>(nodes_.size());
+  const TensorId out = add(std::move(t));
+  nodes_.push_back({std::move(c), out, name});
+  return out;
+}
+
+void Graph::output(const std::string& name, TensorId t) { outputs_.emplace_back(name, t); }
+
+void Graph::replace_nodes(std::vector<Node> nodes) {
+  for (TensorInfo& t : tensors_) t.producer = -1;
+  nodes_ = std::move(nodes);
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    tensors_[static_cast<size_t>(nodes_[i].out)].producer = static_cast<int>(i);
+}
+
+Expr Graph::simple(const Expr& e) const { return simplify(e, {}); }
+
+bool Graph::same(const Expr& a, const Expr& b, const std::string& what) {
+  const Expr difference = simple(a - b);
+  if (difference.is_constant()) return difference.constant() == 0;
+  const Interval range = bounds(difference, {});
+  if (range.lo > 0 || range.hi < 0) return false;
+  requirements_.push_back({a, b, what});
+  return true;
+}
+
+int64_t Graph::number(const Expr& e, const std::string& what) const {
+  const Expr s = simple(e);
+  if (!s.is_constant())
+    throw NeedsSizes(fmt::format("{} is {}, which the sizes of inputs decide", what, text(s)));
+  return s.constant();
+}
+
+std::string Graph::text(const Expr& e) const {
+  return tw::to_string(e, [&](Symbol s) {
+    if (s.kind == SymbolKind::dim) return dim_names_.at(static_cast<size_t>(s.id));
+    return fmt::format("i{}", s.id);
+  });
+}
+
+}  // namespace tw::graph

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "tw/graph/graph.h"
+
+namespace tw::graph {
+
+/// A computation with the extents of its operands, apart from the graph: what a program is traced
+/// of. Operands and the result lie in memory in row-major order.
+struct Loops {
+  Compute compute;
+  std::vector<std::vector<Expr>> operand_dims;  ///< of compute.operands
+  std::vector<DType> operand_types;
+
+  std::vector<Expr> result_dims() const {
+    return {compute.axes.begin(), compute.axes.begin() + compute.rank};
+  }
+};
+
+Loops loops_of(const Graph& g, const Compute& c);
+
+/// Neighbouring axes that every operand has side by side, or not at all, become one; operands are
+/// then seen with fewer axes. Axes of extent 1 go.
+Loops collapse(const Graph& g, Loops l);
+
+/// The row-major offset of the element that the computation reads of its one operand, when it only
+/// moves elements: in its axes.
+std::optional<Expr> moved_from(const Graph& g, const Compute& c);
+
+}  // namespace tw::graph
