@@ -146,8 +146,10 @@ def check_tests(root):
 
 def first_parameter(text):
     """How many parameters there are, and the type of the first."""
-    while "<" in (text := re.sub(r"<([^<>]*)>", lambda m: f"[{m[1].replace(',', ';')}]", text)):
-        pass
+    before = None
+    while before != text:  # a '<' may also be a comparison, which has no end
+        before = text
+        text = re.sub(r"<([^<>]*)>", lambda m: f"[{m[1].replace(',', ';')}]", text)
     params = [re.sub(r"\s*=.*", "", p.strip()) for p in text.split(",") if p.strip()]
     named = r"(?<=[\w\]&*])\s*(?<![:\w])\w+$"
     return len(params), re.sub(named, "", params[0]).strip() if params else ""
