@@ -196,7 +196,8 @@ TEST(Contract, TextNamesItsBlocks) {
   Guarded a = matrix(f32, 64, 64, Layout::rows);
   const std::string text = text_for(program({}), {a, a, a}, "avx512");
   EXPECT_NE(text.find("// Register tiles of 14x32; blocks of 512 k, "), std::string::npos);
-  EXPECT_NE(text.find("tw_tile_f32_14x32_packed"), std::string::npos);
+  EXPECT_NE(text.find("tw_tile_f32_14x32("), std::string::npos);
+  EXPECT_NE(text.find("tw_tile_f32_14x32_in_place("), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, Contract, testing::ValuesIn(runnable_isas()),

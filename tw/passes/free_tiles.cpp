@@ -9,8 +9,9 @@
 namespace tw {
 namespace {
 
-/// Longest piece. Scratch for sums that wait is proportional to it.
-constexpr int64_t kMostOfPiece = 4096;
+/// Longest piece: scratch for sums that wait is proportional to its rows, and few rows read rows of
+/// B as long as it has columns, from end to end.
+constexpr int64_t kMostOfPiece[] = {4096, 16384};
 
 /// One axis of the grid, and the rows (side 0) or columns (side 1) of the contraction.
 class TileAxis {
@@ -124,7 +125,7 @@ class TileAxis {
   void cut(const Expr& extent) {
     std::string name = side_ == 0 ? "PieceRows" : "PieceCols";
     while (std::ranges::any_of(p_.dims, [&](const Dim& d) { return d.name == name; })) name += '_';
-    p_.dims.push_back({name, 1, kMostOfPiece});
+    p_.dims.push_back({name, 1, kMostOfPiece[side_]});
     const Expr piece = Expr::symbol(SymbolKind::dim, static_cast<int>(p_.dims.size()) - 1);
     const Expr first = Expr::symbol(pid_) * piece;
     p_.grid[grid_axis_] = cdiv(extent, piece);
@@ -140,7 +141,7 @@ class TileAxis {
         }
       });
     }
-    for (const auto& [v, axis] : along_) p_.values[v].type.shape[axis] = kMostOfPiece;
+    for (const auto& [v, axis] : along_) p_.values[v].type.shape[axis] = kMostOfPiece[side_];
   }
 
   Program& p_;

@@ -10,14 +10,14 @@
 namespace tw {
 
 static constexpr std::array kKnobs = {
-    Knob{"ip", 0, 1 << 20, "most KB of operands of a contraction that are read in place"},
+    Knob{"ip", 0, 1 << 20, "most KB of the B of a contraction that is read in place"},
     Knob{"kc", 8, 1 << 16, "elements of k in one packed block of a contraction"},
     Knob{"mc", 1, 1 << 16, "rows in one packed block of a contraction"},
     Knob{"mr", 1, 32, "rows of the register tile"},
     Knob{"nc", 1, 1 << 20, "columns in one packed block of a contraction"},
     Knob{"nv", 1, 8, "vectors in a row of the register tile"},
     Knob{"pm", 1, 4096, "rows of a contraction that one instance does"},
-    Knob{"pn", 1, 4096, "columns of a contraction that one instance does"},
+    Knob{"pn", 1, 16384, "columns of a contraction that one instance does"},
 };
 
 std::span<const Knob> cpu_knobs() { return kKnobs; }

@@ -14,6 +14,8 @@
 namespace tw::cpu {
 namespace {
 
+constexpr int64_t kPage =
+    4096;  // bytes of a way of the first cache: addresses so far apart share a set
 constexpr int64_t kWaitingColumns = 1024;  // of sums that wait in scratch at a time
 
 const char* const kCrowdsText =
@@ -29,6 +31,14 @@ const char* const kCopyText =
     for (i64 j = 0; j < n; ++j) to[i * to_row + j] = from[i * from_row + j];
 })";
 
+// Rows as they lie, one after the other; idle ones are copies of the last.
+const char* const kRowsText =
+    R"(static __attribute__((noinline, cold)) void tw_rows(
+    i64 m, i64 wide, i64 n, const $T* from, i64 from_row, $T* to) {
+  for (i64 i = 0; i < wide; ++i)
+    __builtin_memcpy(to + i * n, from + min(i, m - 1) * from_row, n * sizeof($T));
+})";
+
 class Contraction {
  public:
   Contraction(Context& c, const Op& op)
@@ -40,8 +50,9 @@ class Contraction {
         a_(c, op.regions[0], 0, s_),
         b_(c, op.regions[1], 1, s_),
         type_(name(s_.type)),
-        tile_(use_tile(c.prelude, s_, a_in_place() || b_in_place())),
+        tile_(use_tile(c.prelude, s_, TileKind::packed)),
         height_(use_tile_height(c.prelude, s_)),
+        next_rows_(use_tile_rows(c.prelude, s_)),
         plain_store_(find_plain_store()) {
     loops_ = {c.new_loop("row", sum_.shape[0]),
               c.new_loop("col", sum_.shape[1]),
@@ -72,14 +83,16 @@ class Contraction {
     out.open("for (i64 row0 = 0; row0 < rows; row0 += row_block) {");
     out.line("const i64 row_end = min(row0 + row_block, rows);");
     pack_a(out);
-    if (b_in_place()) emit_thin(out);
+    if (may_be_thin()) emit_thin(out);
     emit_panels(out);
     for (int k = 0; k < 4; ++k) out.close();
   }
 
  private:
-  bool a_in_place() const { return a_.plain(); }
-  bool b_in_place() const { return b_.plain() && b_.unit_kept(); }
+  /// Few rows may read B once, where it is.
+  bool may_be_thin() const { return b_.plain() && b_.unit_kept(); }
+  /// Small operands may be read where they are.
+  bool in_place() const { return a_.plain() && a_.unit_k() && may_be_thin(); }
 
   /// The epilogue's only op when it stores sums as they are, side by side.
   const Op* find_plain_store() const {
@@ -110,14 +123,14 @@ class Contraction {
     out.line(fmt::format("const i64 depth = max({}, 0);", c_.text(attr_.depth)));
     out.line(fmt::format("const i64 row_block = tw_block(rows, {}, {});", row_block, s_.rows));
     // The choice is the whole product's, so that bits do not depend on pieces.
-    if (b_in_place()) {
+    if (may_be_thin()) {
       out.line(fmt::format("const bool thin = {} <= {};  // reads B once, where it is",
                            c_.text(whole_extent(c_.program, attr_.rows)), kThinRows));
     }
     out.line(fmt::format("const i64 col_block = {}tw_block(cols, {}, {});",
-                         b_in_place() ? "thin ? cols : " : "", col_block, s_.cols()));
+                         may_be_thin() ? "thin ? cols : " : "", col_block, s_.cols()));
     out.line(fmt::format("const i64 k_block = tw_block(depth, {}, 8);", s_.depth_block));
-    if (a_in_place() || b_in_place()) declare_small(out);
+    if (in_place()) declare_small(out);
     const int64_t depth = s_.depth_block;
     out.line(fmt::format("{}* const packed_a = {};", type_, reserve(row_block * depth)));
     out.line(fmt::format("{}* const packed_b = {};", type_, reserve(col_block * depth)));
@@ -130,45 +143,55 @@ class Contraction {
     c_.scratch = before;
   }
 
-  /// Small operands are read where they are, unless a panel would not stay in the first cache.
+  /// Small operands are read where they are.
   void declare_small(Writer& out) {
-    const int64_t size = bytes(s_.type);
-    c_.prelude.add("crowds", fill(kCrowdsText, {{"ways", std::to_string(c_.machine.l1d / 4096)}}));
-    out.line(
-        fmt::format("const bool small = (rows + cols) * depth <= {};", s_.in_place_bytes / size));
-    const auto declare = [&](const char* name, const ContractOperand& x) {
-      out.line(fmt::format("const bool {}_stays = small && !tw_crowds({} * {}, depth);", name,
-                           x.k_stride(), size));
-    };
-    if (a_in_place()) declare("a", a_);
-    if (b_in_place()) declare("b", b_);
+    const int64_t size = bytes(s_.type), ways = c_.machine.l1d / kPage;
+    std::string same_set, crowds;
+    if (s_.rows > ways)  // rows of a tile that share a set push each other out
+      same_set = fmt::format(" && {} % {} != 0", a_.kept_stride(), kPage / size);
+    if (s_.minds_crowds) {
+      c_.prelude.add("crowds", fill(kCrowdsText, {{"ways", std::to_string(ways)}}));
+      crowds = fmt::format(" && !tw_crowds({} * {}, depth)", b_.k_stride(), size);
+    }
+    out.line(fmt::format("const bool a_stays = rows * depth <= {}{};", s_.a_in_place_bytes / size,
+                         same_set));
+    out.line(fmt::format("const bool b_stays = a_stays && cols * depth <= {}{};",
+                         s_.b_in_place_bytes / size, crowds));
   }
 
-  /// Packs all panels; only the last, ragged one when the others are read in place.
-  void pack(Writer& out, const char* name, const char* axis, bool in_place,
-            const std::string& ragged, const std::function<void()>& emit) {
+  /// Packs all panels of B; only the last, ragged one when the others are read in place.
+  void pack_b(Writer& out) {
+    if (may_be_thin()) out.line("if (!thin)");
     out.open("{");
-    if (in_place) {
-      out.line(ragged);
-      out.line(fmt::format("const i64 first = {1}_stays ? {0}_end - ragged : {0}0;", axis, name));
-    } else {
-      out.line(fmt::format("const i64 first = {}0;", axis));
-    }
-    emit();
+    const std::string ragged = fmt::format("col_end - (col_end - col0) % {}", s_.cols());
+    out.line(fmt::format("const i64 first = {}col0;",
+                         in_place() ? fmt::format("b_stays ? {} : ", ragged) : ""));
+    emit_pack_b(c_, b_, s_, loops_, out);
     out.close();
   }
 
-  void pack_b(Writer& out) {
-    const std::string ragged = fmt::format("const i64 ragged = (col_end - col0) % {};", s_.cols());
-    if (b_in_place()) out.line("if (!thin)");
-    pack(out, "b", "col", b_in_place(), ragged, [&] { emit_pack_b(c_, b_, s_, loops_, out); });
-  }
-
+  /// Packs all panels of A; where rows stay, copies those of the last tile when it has idle ones.
   void pack_a(Writer& out) {
-    const std::string ragged =
-        fmt::format("const i64 last = (row_end - row0) % {}, ragged = last == {}(last) ? 0 : last;",
-                    s_.rows, height_);
-    pack(out, "a", "row", a_in_place(), ragged, [&] { emit_pack_a(c_, a_, s_, loops_, out); });
+    if (in_place()) {
+      c_.prelude.add("rows " + type_, fill(kRowsText, {{"T", type_}}));
+      out.open("if (a_stays) {");
+      out.line(fmt::format("const i64 last = tw_last_{}(row_end - row0), {} = row_end - last;",
+                           type_, row_));
+      const Symbol k0 = block_counter();
+      bound_counter(c_, loops_.row, loops_.rows, 1);
+      out.open(fmt::format("if (last != {}(last)) {{", height_));
+      const std::string from = a_.address(Expr::symbol(loops_.row), Expr::symbol(k0), out);
+      out.line(fmt::format("tw_rows(last, {}(last), kc, {}, {}, packed_a + ({} - row0) * kc);",
+                           height_, from, a_.kept_stride(), row_));
+      out.close();
+      out.close("} else {");
+      out.deeper();
+    } else {
+      out.open("{");
+    }
+    out.line("const i64 first = row0;");
+    emit_pack_a(c_, a_, s_, loops_, out);
+    out.close();
   }
 
   /// All columns of a block at once; panels are left with the epilogue.
@@ -187,8 +210,11 @@ class Contraction {
       to = "c";
       to_row = "c_row";
     }
-    out.line(fmt::format("{}(m, col_end - col0, kc, a, a_row, a_k, {}, {}, {}, {}, k0 == 0);", thin,
-                         b, b_.k_stride(), to, to_row));
+    // Packed panels have the rows side by side.
+    out.line(
+        fmt::format("{}(m, col_end - col0, kc, a, a_row ? a_row : 1, a_row ? 1 : {}(m), {}, {}, "
+                    "{}, {}, k0 == 0);",
+                    thin, height_, b, b_.k_stride(), to, to_row));
     out.line(plain_store_ ? "continue;" : "if (k0 + kc < depth) continue;");
     out.close();
   }
@@ -205,8 +231,8 @@ class Contraction {
     out.open(fmt::format("for (i64 {0} = col0; {0} < col_end; {0} += {1}) {{", col_, s_.cols()));
     out.line(fmt::format("const i64 n = min({}, col_end - {});", s_.cols(), col_));
     source(out, false);
-    out.open(fmt::format("for (i64 {0} = row0; {0} < row_end; {0} += {1}) {{", row_, s_.rows));
-    out.line(fmt::format("const i64 m = min({}, row_end - {});", s_.rows, row_));
+    out.open(fmt::format("for (i64 {0} = row0, m; {0} < row_end; {0} += m) {{", row_));
+    out.line(fmt::format("m = {}(row_end - {});", next_rows_, row_));
     source(out, true);
     if (plain_store_) {
       emit_plain(out);
@@ -217,21 +243,22 @@ class Contraction {
     out.close();
   }
 
-  /// Pointer and strides of a panel of A or B: packed, or in place.
+  /// Pointer of a panel of A or B, packed or in place, and a_row or b_k. A packed panel of A has
+  /// an a_row of 0.
   void source(Writer& out, bool is_a) {
     const char* const v = is_a ? "a" : "b";
-    const std::string full = is_a ? height_ + "(m)" : std::to_string(s_.cols());
     const std::string packed = is_a ? fmt::format("packed_a + ({} - row0) * kc", row_)
                                     : fmt::format("packed_b + ({} - col0) * kc", col_);
-    if (!(is_a ? a_in_place() : b_in_place())) {
+    const std::string step = is_a ? "a_row" : "b_k";
+    if (!in_place()) {
       out.line(fmt::format("const {}* const {} = {};", type_, v, packed));
-      if (is_a) out.line("const i64 a_row = 1;");
-      out.line(fmt::format("const i64 {}_k = {};", v, full));
+      if (is_a && may_be_thin()) out.line("const i64 a_row = 0;");
       return;
     }
     const ContractOperand& x = is_a ? a_ : b_;
     const Symbol panel = is_a ? loops_.row : loops_.col, k0 = block_counter();
     bound_counter(c_, panel, is_a ? loops_.rows : loops_.cols, 1);
+    const std::string full = is_a ? height_ + "(m)" : std::to_string(s_.cols());
     const std::string there = fmt::format("{}_in_place", v);
     out.line(
         fmt::format("const bool {} = {}_stays && {} == {};", there, v, is_a ? "m" : "n", full));
@@ -240,8 +267,17 @@ class Contraction {
     const std::string address = x.address(Expr::symbol(panel), Expr::symbol(k0), out);
     out.line(fmt::format("{} = {};", v, address));
     out.close();
-    if (is_a) out.line(fmt::format("const i64 a_row = {} ? {} : 1;", there, x.kept_stride()));
-    out.line(fmt::format("const i64 {}_k = {} ? {} : {};", v, there, x.k_stride(), full));
+    out.line(fmt::format("const i64 {} = {} ? {} : {};", step, there,
+                         is_a ? x.kept_stride() : x.k_stride(), is_a ? "a_stays ? kc : 0" : full));
+  }
+
+  /// Calls the register tile: sums of `from` (0: none) and products go to `to`.
+  void call_tile(Writer& out, const std::string& from, const std::string& to) {
+    const std::string packed = fmt::format("{}(m, kc, a, b, {}, {});", tile_, from, to);
+    if (!in_place()) return out.line(packed);
+    const std::string other = use_tile(c_.prelude, s_, TileKind::in_place);
+    out.line(fmt::format("if (a_row) {}(m, kc, a, a_row, b, b_k, {}, {});", other, from, to));
+    out.line("else " + packed);
   }
 
   /// Declares c, where the sums of (row, col) go, and the step of its rows.
@@ -266,13 +302,14 @@ class Contraction {
   /// Sums go to the output in every block of k.
   void emit_plain(Writer& out) {
     declare_output(out);
-    const Fill values{{"N", std::to_string(s_.cols())}, {"tile", tile_}, {"height", height_}};
+    const std::string n = std::to_string(s_.cols());
+    const Fill values{{"N", n}, {"height", height_}};
     out.open(fill("if (m == $height(m) && n == $N) {", values));
-    out.line("$tile(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : c, c_row, c, c_row);", values);
+    call_tile(out, "k0 == 0 ? 0 : c, c_row", "c, c_row");
     out.close("} else {");
     out.deeper();
     out.line("if (k0 > 0) tw_copy(m, n, c, c_row, sums, $N);", values);
-    out.line("$tile(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : sums, $N, sums, $N);", values);
+    call_tile(out, "k0 == 0 ? 0 : sums, " + n, "sums, " + n);
     out.line("tw_copy(m, n, sums, $N, c, c_row);", values);
     out.close();
     use_copy();
@@ -282,9 +319,9 @@ class Contraction {
   void emit_fused(Writer& out) {
     // Tile by tile: rows a power of two apart would share few sets of the cache.
     out.line(fmt::format("{}* const w = waiting + {} * col_block + ({} - col0) * {};", type_, row_,
-                         col_, s_.rows));
-    const std::string call = tile_ + "(m, kc, a, a_row, a_k, b, b_k, k0 == 0 ? 0 : w";
-    if (b_in_place()) {
+                         col_, height_ + "(m)"));
+    const std::string n = std::to_string(s_.cols()), from = "k0 == 0 ? 0 : w, " + n;
+    if (may_be_thin()) {
       use_copy();
       out.open("if (thin) {");
       out.line(
@@ -293,11 +330,11 @@ class Contraction {
       out.deeper();
     }
     out.open("if (k0 + kc < depth) {");
-    out.line(fmt::format("{0}, {1}, w, {1});", call, s_.cols()));
+    call_tile(out, from, "w, " + n);
     out.line("continue;");
     out.close();
-    out.line(fmt::format("{0}, {1}, sums, {1});", call, s_.cols()));
-    if (b_in_place()) out.close();
+    call_tile(out, from, "sums, " + n);
+    if (may_be_thin()) out.close();
     emit_epilogue(out);
   }
 
@@ -360,7 +397,7 @@ class Contraction {
   const Type& sum_;
   ContractShape s_;
   ContractOperand a_, b_;
-  std::string type_, tile_, height_;
+  std::string type_, tile_, height_, next_rows_;
   const Op* plain_store_;
   ContractLoops loops_;
   std::string row_, col_;

@@ -30,13 +30,13 @@ class Packer {
         end_(is_a ? "row_end" : "col_end") {}
 
   void emit() {
-    if (!is_a_ && !operand_.unit_k()) {
+    if (operand_.unit_k()) return along_k();
+    if (is_a_) {
+      out_.line(fmt::format("i64 {} = first;", p_));
+      if (operand_.unit_kept()) columns_of_a();
+    } else {
       rows_of_b();
       out_.line(fmt::format("i64 {0} = first + ({2} - first) / {1} * {1};", p_, width_, end_));
-    } else {
-      out_.line(fmt::format("i64 {} = first;", p_));
-      if (operand_.unit_k()) along_k();
-      if (operand_.unit_kept()) columns_of_a();
     }
     rest();
   }
@@ -70,7 +70,10 @@ class Packer {
   }
 
   void open_panel(const std::string& more) {
-    out_.open(fmt::format("for (; {0} + {1} <= {2}{3}; {0} += {1}) {{", p_, width_, end_, more));
+    const std::string whole =
+        is_a_ ? fmt::format("{}({} - {}) == {}", use_tile_rows(c_.prelude, s_), end_, p_, width_)
+              : fmt::format("{} + {} <= {}", p_, width_, end_);
+    out_.open(fmt::format("for (; {1}{2}; {0} += {3}) {{", p_, whole, more, width_));
     declare_packed();
   }
 
@@ -83,12 +86,12 @@ class Packer {
   /// Memory runs along k: vectors along k of as many rows (columns) as lanes, transposed.
   void along_k() {
     use_transpose(c_.prelude, s_.type, s_.lanes);
-    bound_counter(c_, panel_, extent_, width_);
+    bound_counter(c_, panel_, extent_, 1);
     bound_counter(c_, loops_.k, loops_.depth, 1);
     Expression fast = body(1, s_.lanes, [&](Expression& e) { transposed(e); });
     out_.append(fast.body(0));
-    open_panel("");
-    out_.line(fmt::format("const i64 m = {}, wide = {};", width_, width_));
+    out_.open(fmt::format("for (i64 {0} = first, m; {0} < {1}; {0} += m) {{", p_, end_));
+    next_panel();
     out_.append(fast.body(1));
     out_.line(fmt::format("const i64 k_whole = k0 + kc / {0} * {0};", s_.lanes));
     out_.open(fmt::format("for (i64 {0} = k0; {0} < k_whole; {0} += {1}) {{", k_, s_.lanes));
@@ -98,8 +101,17 @@ class Packer {
     out_.close();
   }
 
+  /// Sets m, the panel's rows (columns), and `wide`, those it has with idle ones.
+  void next_panel() {
+    out_.line(is_a_ ? fmt::format("m = {}({} - {});", use_tile_rows(c_.prelude, s_), end_, p_)
+                    : fmt::format("m = min({}, {} - {});", width_, end_, p_));
+    out_.line(fmt::format("const i64 wide = {};", is_a_ ? use_tile_height(c_.prelude, s_) + "(m)"
+                                                        : std::to_string(width_)));
+    declare_packed();
+  }
+
   /// A vector longer than what is left of a panel's row overlaps the row that is written next, so
-  /// rows are written in order.
+  /// rows are written in order. Idle rows (columns) are copies of the last one.
   void transposed(Expression& e) {
     Writer& text = e.body(2);
     const std::string memory = c_.prelude.unaligned(s_.type, s_.lanes);
@@ -110,10 +122,10 @@ class Packer {
       for (int l = 0; l < s_.lanes; ++l) {
         const bool there = group + l < width_;
         values += l ? ", " : "";
-        values += there ? e.widen(operand_.value(e, Expr::symbol(panel_) + (group + l),
-                                                 Expr::symbol(loops_.k)))
-                              .text
-                        : vector + "{}";
+        const Expr at = group + l == 0 ? Expr::symbol(panel_)
+                                       : min(Expr::symbol(panel_) + (group + l), extent_ - 1);
+        values +=
+            there ? e.widen(operand_.value(e, at, Expr::symbol(loops_.k))).text : vector + "{}";
       }
       arrays.push_back(c_.fresh("lines"));
       text.line(fmt::format("{} {}[] = {{{}}};", vector, arrays.back(), values));
@@ -121,7 +133,8 @@ class Packer {
     }
     for (int l = 0; l < s_.lanes; ++l) {
       for (size_t g = 0; g < arrays.size(); ++g) {
-        const std::string at = element_at(static_cast<int>(g) * s_.lanes + l * width_);
+        const std::string at = fmt::format("packed + ({} - k0 + {}) * wide + {}", k_, l,
+                                           static_cast<int>(g) * s_.lanes);
         text.line(fmt::format("*({}*)({}) = {}[{}];", memory, at, arrays[g], l));
       }
     }
@@ -167,11 +180,8 @@ class Packer {
 
   /// The last panel, and panels that vectors cannot read.
   void rest() {
-    out_.open(fmt::format("for (; {0} < {1}; {0} += {2}) {{", p_, end_, width_));
-    out_.line(fmt::format("const i64 m = min({}, {} - {});", width_, end_, p_));
-    out_.line(fmt::format("const i64 wide = {};", is_a_ ? use_tile_height(c_.prelude, s_) + "(m)"
-                                                        : std::to_string(width_)));
-    declare_packed();
+    out_.open(fmt::format("for (i64 m; {0} < {1}; {0} += m) {{", p_, end_));
+    next_panel();
     elements("k0");
     out_.close();
   }

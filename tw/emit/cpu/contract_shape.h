@@ -18,9 +18,13 @@ struct ContractShape {
   int rows = 1;      ///< of the register tile
   int vectors = 1;   ///< in a row of it
   int64_t depth_block = 0, row_block = 0, col_block = 0;
-  /// Operands of at most this many bytes together are read where they are; packing them costs more
-  /// than it gives.
-  int64_t in_place_bytes = 0;
+  /// Operands of at most so many bytes are read where they are; packing them costs more than it
+  /// gives.
+  int64_t a_in_place_bytes = 0, b_in_place_bytes = 0;
+  /// Columns of B whose rows fall on few sets of the first cache are packed all the same.
+  bool minds_crowds = false;
+  /// Rows of B that are read once, where they are, are fetched so many bytes ahead; 0: not at all.
+  int64_t stream_ahead = 0;
 
   int cols() const { return lanes * vectors; }
   /// Heights for which there is a register tile, largest first; the others round up.

@@ -16,7 +16,8 @@ class ThinStep {
         memory_(prelude.unaligned(s.type, s.lanes)),
         lanes_(s.lanes),
         rows_(rows),
-        depth_(depth) {}
+        depth_(depth),
+        ahead_(s.stream_ahead / bytes(s.type)) {}
 
   void emit(Writer& out) const {
     out.open(fmt::format("for (; k + {0} <= depth; k += {0}) {{", depth_));
@@ -44,7 +45,10 @@ class ThinStep {
       out.line(fmt::format("{0} c{1} = {2}(to + {1} * to_row + j);", type, i, to));
     }
     for (int d = 0; d < depth_; ++d) {
-      std::string line = fmt::format("const {0} x{1} = {2}(b{1} + j);", type, d, from);
+      std::string line;
+      if (ahead_ > 0 && type == vector_)
+        line = fmt::format("__builtin_prefetch(b{} + j + {}); ", d, ahead_);
+      line += fmt::format("const {0} x{1} = {2}(b{1} + j);", type, d, from);
       for (int i = 0; i < rows_; ++i) line += fmt::format(" c{0} += a{0}_{1} * x{1};", i, d);
       out.line(line);
     }
@@ -55,6 +59,7 @@ class ThinStep {
 
   std::string scalar_, vector_, memory_;
   int lanes_, rows_, depth_;
+  int64_t ahead_;
 };
 
 }  // namespace
@@ -72,8 +77,9 @@ std::string use_thin(Prelude& prelude, const ContractShape& s) {
     out.line(fmt::format("  for (i64 i = 0; i < {}; ++i)", rows));
     out.line("    for (i64 j = 0; j < n; ++j) to[i * to_row + j] = 0;");
     out.line("i64 k = 0;");
-    constexpr int kStreams = 8;
-    ThinStep(prelude, s, rows, rows == 1 ? kStreams : kStreams / 2).emit(out);
+    constexpr int kStreams = 4;  // more where nothing is fetched ahead and registers allow
+    const bool more = rows == 1 && s.stream_ahead == 0;
+    ThinStep(prelude, s, rows, more ? 2 * kStreams : kStreams).emit(out);
     ThinStep(prelude, s, rows, 1).emit(out);
     out.close();
     prelude.add(fmt::format("{} {}", function, rows), out.text());

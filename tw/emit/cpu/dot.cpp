@@ -182,10 +182,12 @@ class DotOfTiles {
 
  private:
   void tiles(int64_t from, int64_t to, int height, Writer& out) {
-    const Fill values{{"tile", use_tile(c_.prelude, s_, true)},
+    const bool rows = a_->col == 1;  // of A run along k
+    const TileKind kind = rows ? TileKind::in_place : TileKind::strided;
+    const Fill values{{"tile", use_tile(c_.prelude, s_, kind)},
                       {"a", a_->name},
                       {"arow", std::to_string(a_->row)},
-                      {"acol", std::to_string(a_->col)},
+                      {"acol", rows ? "" : fmt::format("{}, ", a_->col)},
                       {"b", b_->name},
                       {"c", target_.name},
                       {"from", std::to_string(from)},
@@ -197,7 +199,7 @@ class DotOfTiles {
                       {"depth", std::to_string(depth_)}};
     out.open(fill("for (i64 j = 0; j < $cols; j += $step) {", values));
     out.open(fill("for (i64 i = $from; i < $to; i += $height) {", values));
-    out.line("$tile($height, $depth, $a + i * $arow, $arow, $acol, $b + j, $row,", values);
+    out.line("$tile($height, $depth, $a + i * $arow, $arow, $acol$b + j, $row,", values);
     const char* sums = from_zero_ ? "    0, $row, $c + i * $row + j, $row);"
                                   : "    $c + i * $row + j, $row, $c + i * $row + j, $row);";
     out.line(sums, values);

@@ -40,8 +40,8 @@ static __attribute__((noinline)) void tw_cut(
   const auto consider = [&](i64 r, i64 c) {
     const i64 m = tw_piece(rows, r), n = tw_piece(cols, c);
     const i64 all = others * cdiv(rows.extent, m) * cdiv(cols.extent, n);
-    const bool in_place = (m + n) * depth <= $small;
-    const i64 work = rows.extent <= $thin ? 8 * n : m * n + 30 * ((in_place ? 0 : m) + n);
+    const i64 packed = (m * depth <= $a ? 0 : m) + (n * depth <= $b ? 0 : n);
+    const i64 work = rows.extent <= $thin ? 8 * n : m * n + 30 * packed;
     const f64 cost = (f64)cdiv(all, threads) * depth * work +
                      (all > 1 && threads > 1 ? 1.5e5 : 0);
     if (least >= 0 && cost >= least) return;
@@ -106,11 +106,12 @@ class Chooser {
     for (const std::string& line : overruled_) out.line(line);
     out.close();
     use_block(c_.prelude);
-    const int64_t small = shape_.in_place_bytes / bytes(shape_.type);
+    const int64_t size = bytes(shape_.type);
     const ContractOperand b(c_, op_.regions[1], 1, shape_);
     const int thin = b.plain() && b.unit_kept() ? kThinRows : 0;
-    c_.prelude.add(
-        "cut", fill(kCutText, {{"small", std::to_string(small)}, {"thin", std::to_string(thin)}}));
+    c_.prelude.add("cut", fill(kCutText, {{"a", std::to_string(shape_.a_in_place_bytes / size)},
+                                          {"b", std::to_string(shape_.b_in_place_bytes / size)},
+                                          {"thin", std::to_string(thin)}}));
   }
 
  private:
