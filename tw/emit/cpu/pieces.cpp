@@ -50,6 +50,9 @@ static __attribute__((noinline)) void tw_cut(
     if (cols.piece) *cols.piece = n;
   };
   consider(1, 1);
+  if (rows.extent <= rows.most && cols.extent <= cols.most &&
+      least * (f64)(threads - 1) <= 1.5e5 * (f64)threads)
+    return;  // not even equal parts would pay
   const i64 wanted = cdiv(threads, max(others, 1));
   for (i64 all = wanted; wanted > 1 && all <= 2 * wanted; all += wanted)
     for (i64 r = 1; r <= all; ++r) consider(r, cdiv(all, r));
