@@ -132,6 +132,8 @@ class ReduceNest {
   /// `count` steps of each row from `at` on, each row on `chains` accumulators in turn.
   void steps(int rows, int chains, int count, const std::string& at, Writer& out);
   void fetches(const std::string& at, Writer& out);
+  /// Row r of a block.
+  std::string row(int r) const;
 
   void emit_edge(const std::string& edge, Writer& out);
 
