@@ -1,6 +1,7 @@
 #include "tw/graph/plan.h"
 
 #include <gmock/gmock.h>
+#include <limits>
 #include <random>
 
 #include "tw/graph/build.h"
@@ -152,6 +153,46 @@ TEST(Plan, MovesElements) {
                     Number{false, 0, 7}));
   g.output("x", x);
   expect_meaning(g, {{4, 6, 10}});
+}
+
+TEST(Plan, LooksUpOneHotRows) {
+  Graph g("one_hot");
+  const Expr n = g.dim("N");
+  const TensorId x = g.input("x", i32, {n, 7, 1});
+  Tensor numbers = host_tensor(i32, {1, 1, 4});
+  for (int64_t i = 0; i < 4; ++i) set(numbers, i, static_cast<double>(i));
+  const TensorId k = g.constant("k", numbers);
+  const TensorId w = g.constant("w", small_integers(f32, {4, 33}, 9));
+  const TensorId hot = pointwise(g, "hot", std::vector{x, k}, [](std::span<const Term> t) {
+    return cast(op(Opcode::eq, t[0], t[1]), f32);
+  });
+  Contraction c;
+  c.result = {n, 7, 33};
+  c.summed = {4};
+  c.a = [](std::span<const Expr> i) { return std::vector<Expr>{i[0], i[1], i[3]}; };
+  c.b = [](std::span<const Expr> i) { return std::vector<Expr>{i[3], i[2]}; };
+  g.output("y", contract(g, "y", hot, w, c));
+  Graph fused = g;
+  fuse(fused);
+  ASSERT_EQ(fused.nodes().size(), 1u);
+  EXPECT_EQ(fused.nodes()[0].compute.fold, Fold::none);
+  expect_meaning(g, {{5, 7, 1}});  // 4 is no row
+}
+
+TEST(Plan, KeepsProductsWithInfinities) {
+  Graph g("infinite");
+  const TensorId x = g.input("x", i32, {3});
+  Tensor numbers = host_tensor(i32, {2}), w = host_tensor(f32, {2});
+  set(numbers, 0, 0), set(numbers, 1, 1);
+  set(w, 0, std::numeric_limits<double>::infinity()), set(w, 1, 1);
+  const TensorId k = g.constant("k", numbers), b = g.constant("w", w);
+  Compute c{{x, k, b}, {3, 2}, 1, Fold::sum, nullptr, nullptr};
+  c.body =
+      op(Opcode::mul, cast(op(Opcode::eq, load(0, i32, {axis(0)}), load(1, i32, {axis(1)})), f32),
+         load(2, f32, {axis(1)}));
+  g.output("y", g.compute(c, "y"));
+  fuse(g);
+  EXPECT_EQ(g.nodes()[0].compute.fold, Fold::sum);
 }
 
 TEST(Plan, FollowsSizes) {

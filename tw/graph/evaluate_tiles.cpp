@@ -72,11 +72,12 @@ Index Parameters::index(const Expr& e) {
 
 TileEvaluator::TileEvaluator(Trace& k, const Graph& g, const Loops& l, Parameters& parameters,
                              Block block)
-    : k_(k), g_(g), l_(l), parameters_(parameters), block_(std::move(block)) {
-  for (size_t a = 0; a < l.compute.axes.size(); ++a)
-    facts_[axis_symbol(static_cast<int>(a))] = {.range = {0, Interval::kMax},
-                                                .below = l.compute.axes[a]};
-}
+    : k_(k),
+      g_(g),
+      l_(l),
+      parameters_(parameters),
+      block_(std::move(block)),
+      facts_(facts_of(l.compute.axes)) {}
 
 Tile TileEvaluator::value(const Term& t) {
   if (const auto at = known_.find(t.get()); at != known_.end()) return at->second;

@@ -5,13 +5,14 @@
 #include <set>
 
 #include "tw/graph/loops.h"
+#include "tw/graph/one_hot.h"
 #include "tw/math/facts.h"
 
 namespace tw::graph {
 
 namespace {
 
-/// Nodes of a term that may be computed for each of its uses.
+/// Loads and operations of a term that may be computed for each of its uses.
 constexpr int64_t kCheap = 8;
 /// Nodes of a term that a fused node has at most.
 constexpr int64_t kMostTerms = 400;
@@ -24,8 +25,12 @@ bool slow(Opcode c) { return std::find(std::begin(kSlow), std::end(kSlow), c) !=
 
 bool cheap(const Term& t) {
   bool quick = true;
-  for_each(t, [&](const TermNode& n) { quick &= n.kind != TermKind::op || !slow(n.code); });
-  return quick && size(t) <= kCheap;
+  int64_t work = 0;
+  for_each(t, [&](const TermNode& n) {
+    quick &= n.kind != TermKind::op || !slow(n.code);
+    work += n.kind != TermKind::index && n.kind != TermKind::constant;
+  });
+  return quick && work <= kCheap;
 }
 
 bool moves(const Compute& c) { return c.fold == Fold::none && c.body->kind == TermKind::load; }
@@ -65,6 +70,7 @@ class Fuser {
       drop_unused();
       for (size_t i = nodes_.size(); i-- > 0;) changed |= pull_producers(i);
       drop_unused();
+      for (Node& n : nodes_) changed |= look_up_one_hot(g_, n.compute);
       for (size_t i = 0; i < nodes_.size(); ++i) changed |= finish_producer(i);
     }
     g_.replace_nodes(std::move(nodes_));
@@ -109,6 +115,7 @@ class Fuser {
 
   bool pull_producers(size_t i) {
     bool changed = false;
+    if (is_alias(nodes_[i].compute)) return false;
     for (size_t j = 0; j < nodes_[i].compute.operands.size(); ++j) {
       Node* p = producer(nodes_[i].compute.operands[j]);
       if (p == nullptr || p->compute.fold != Fold::none) continue;
@@ -154,6 +161,7 @@ class Fuser {
       if (at == c.operands.end()) c.operands.push_back(t);
     }
     const Term body = moved_operands(p.body, where);
+    const Facts facts = facts_of(c.axes);
     std::map<std::vector<std::string>, Term> made;  // one term for equal coordinates
     const Change put = [&](const Term& t) -> Term {
       if (t->kind != TermKind::load || t->operand != operand) return nullptr;
@@ -161,7 +169,7 @@ class Fuser {
       for (const Term& at : t->in) key.push_back(g_.text(at->index));
       key.push_back(t->pad ? "pad" : "");
       Term& term = made[key];
-      if (!term) term = padded(t, substitute(body, t->in), p);
+      if (!term) term = padded(t, substitute(body, t->in), p, facts);
       return term;
     };
     c.body = rewrite(c.body, put);
@@ -170,13 +178,16 @@ class Fuser {
   }
 
   /// What a load with a pad reads: the producer's element only where there is one.
-  Term padded(const Term& load, const Term& inside, const Compute& p) const {
+  static Term padded(const Term& load, const Term& inside, const Compute& p, const Facts& facts) {
     if (!load->pad) return inside;
     Term all;
     const auto also = [&](const Term& m) { all = all ? op(Opcode::and_, all, m) : m; };
     for (size_t k = 0; k < load->in.size(); ++k) {
-      also(op(Opcode::le, constant_int(i64, 0), load->in[k]));
-      also(op(Opcode::lt, load->in[k], index(p.axes[k])));
+      const Term& at = load->in[k];
+      const bool known = at->kind == TermKind::index;
+      if (!known || !prove_le(0, at->index, facts)) also(op(Opcode::le, constant_int(i64, 0), at));
+      if (!known || !prove_le(at->index + 1, p.axes[k], facts))
+        also(op(Opcode::lt, at, index(p.axes[k])));
     }
     return all ? where(all, inside, constant(load->dtype, *load->pad)) : inside;
   }

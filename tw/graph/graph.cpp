@@ -105,12 +105,19 @@ void Graph::replace_nodes(std::vector<Node> nodes) {
     tensors_[static_cast<size_t>(nodes_[i].out)].producer = static_cast<int>(i);
 }
 
-Expr Graph::simple(const Expr& e) const { return simplify(e, {}); }
+Expr Graph::simple(const Expr& e) const { return simplify(e, facts()); }
+
+Facts Graph::facts() const {
+  Facts facts;
+  for (size_t d = 0; d < dim_names_.size(); ++d)
+    facts[{SymbolKind::dim, static_cast<int>(d)}] = {.range = {0, kLargestDim}};
+  return facts;
+}
 
 bool Graph::same(const Expr& a, const Expr& b, const std::string& what) {
   const Expr difference = simple(a - b);
   if (difference.is_constant()) return difference.constant() == 0;
-  const Interval range = bounds(difference, {});
+  const Interval range = bounds(difference, facts());
   if (range.lo > 0 || range.hi < 0) return false;
   requirements_.push_back({a, b, what});
   return true;

@@ -7,6 +7,7 @@
 
 #include "tw/base/error.h"
 #include "tw/graph/term.h"
+#include "tw/math/facts.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw::graph {
@@ -63,6 +64,10 @@ struct Requirement {
 /// integers, known when it runs.
 class Graph {
  public:
+  /// Dims are taken to be at most this: what a slice to "the end" is cut to. Larger ones need
+  /// numbers.
+  static constexpr int64_t kLargestDim = 1'000'000'000;
+
   explicit Graph(std::string name) : name_(std::move(name)) {}
 
   /// The dim of that name; a new one where there is none.
@@ -98,6 +103,7 @@ class Graph {
 
  private:
   TensorId add(TensorInfo t);
+  Facts facts() const;
 
   std::string name_;
   std::vector<std::string> dim_names_;

@@ -29,17 +29,6 @@ void for_each_term(const Compute& c, const std::function<void(const TermNode&)>&
   if (c.finish) for_each(c.finish, visit);
 }
 
-/// Axis numbers above `gone` move down by one; `gone` itself becomes `instead`.
-void renumber(Compute& c, int gone, const Expr& instead) {
-  std::vector<Term> axes(c.axes.size());
-  for (int k = 0; k < static_cast<int>(c.axes.size()); ++k)
-    axes[static_cast<size_t>(k)] = k == gone ? index(instead) : axis(k < gone ? k : k - 1);
-  c.body = substitute(c.body, axes);
-  if (c.finish) c.finish = substitute(c.finish, axes);
-  c.axes.erase(c.axes.begin() + gone);
-  if (gone < c.rank) --c.rank;
-}
-
 class Collapser {
  public:
   Collapser(const Graph& g, Loops& l) : g_(g), l_(l) {}
@@ -77,7 +66,7 @@ class Collapser {
     Compute& c = l_.compute;
     for (int k = static_cast<int>(c.axes.size()) - 1; k >= 0; --k) {
       const int left = k < c.rank ? c.rank : c.reduced();
-      if (left > 1 && is_one(c.axes[static_cast<size_t>(k)])) renumber(c, k, 0);
+      if (left > 1 && is_one(c.axes[static_cast<size_t>(k)])) drop_axis(c, k, 0);
     }
     for (size_t j = 0; j < l_.operand_dims.size(); ++j)
       for (size_t k = l_.operand_dims[j].size(); k-- > 0;)
@@ -171,7 +160,7 @@ class Collapser {
       dims.erase(dims.begin() + static_cast<ptrdiff_t>(place) + 1);
     }
     c.axes[at] = g_.simple(c.axes[at] * c.axes[at + 1]);
-    renumber(c, k + 1, 0);
+    drop_axis(c, k + 1, 0);
   }
 
   const Graph& g_;
@@ -179,6 +168,23 @@ class Collapser {
 };
 
 }  // namespace
+
+Facts facts_of(const std::vector<Expr>& axes) {
+  Facts facts;
+  for (size_t k = 0; k < axes.size(); ++k)
+    facts[axis_symbol(static_cast<int>(k))] = {.range = {0, Interval::kMax}, .below = axes[k]};
+  return facts;
+}
+
+void drop_axis(Compute& c, int gone, const Expr& instead) {
+  std::vector<Term> axes(c.axes.size());
+  for (int k = 0; k < static_cast<int>(c.axes.size()); ++k)
+    axes[static_cast<size_t>(k)] = k == gone ? index(instead) : axis(k < gone ? k : k - 1);
+  c.body = substitute(c.body, axes);
+  if (c.finish) c.finish = substitute(c.finish, axes);
+  c.axes.erase(c.axes.begin() + gone);
+  if (gone < c.rank) --c.rank;
+}
 
 Loops loops_of(const Graph& g, const Compute& c) {
   Loops l{c, {}, {}};
@@ -202,12 +208,7 @@ std::optional<Expr> moved_from(const Graph& g, const Compute& c) {
     if (c.body->in[k]->kind != TermKind::index) return std::nullopt;
     flat = flat * dims[k] + c.body->in[k]->index;
   }
-  Facts facts;
-  for (size_t k = 0; k < c.axes.size(); ++k) {
-    SymbolFact f{.range = {0, Interval::kMax}, .below = c.axes[k]};
-    facts[axis_symbol(static_cast<int>(k))] = f;
-  }
-  return simplify(flat, facts);
+  return simplify(flat, facts_of(c.axes));
 }
 
 }  // namespace tw::graph

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tw/graph/graph.h"
+#include "tw/math/facts.h"
 
 namespace tw::graph {
 
@@ -17,6 +18,12 @@ struct Loops {
     return {compute.axes.begin(), compute.axes.begin() + compute.rank};
   }
 };
+
+/// That axes count from 0 up to their extents.
+Facts facts_of(const std::vector<Expr>& axes);
+
+/// One axis less: those above `gone` move down by one, and `gone` itself becomes `instead`.
+void drop_axis(Compute& c, int gone, const Expr& instead);
 
 Loops loops_of(const Graph& g, const Compute& c);
 

@@ -314,6 +314,9 @@ std::vector<int64_t> Plan::sizes(const std::vector<std::vector<int64_t>>& input_
         fits = e.constant() == got[k];
         continue;
       }
+      if (got[k] > Graph::kLargestDim)
+        throw NeedsSizes(fmt::format("dim '{}' of input '{}' is {}, wanted at most {}", g.text(e),
+                                     t.name, got[k], Graph::kLargestDim));
       int64_t& size = sizes[static_cast<size_t>(e.symbol().id)];
       if (size >= 0 && size != got[k])
         throw UserError(fmt::format("dim '{}' of input '{}' is {}, elsewhere it is {}", g.text(e),
