@@ -28,7 +28,7 @@ class OnnxExternal : public testing::Test {
     return to_doubles(read_model(folder_.write("in/model.onnx", m.bytes())).initializers.at("w"));
   }
 
-  void expect_fault(const Wire& tensor, const std::string& part) const {
+  void expect_external_fault(const Wire& tensor, const std::string& part) const {
     TW_EXPECT_ERROR(UserError, part, [&] { read(tensor); });
   }
 
@@ -66,48 +66,53 @@ TEST_F(OnnxExternal, StaysInTheFolder) {
   for (const std::string& location :
        {std::string("../secret.bin"), std::string("sub/../../secret.bin"),
         std::string("sub/../data.bin"), secret, std::string("..")})
-    expect_fault(external_tensor("w", {4}, location), "wanted a path inside the model's folder");
+    expect_external_fault(external_tensor("w", {4}, location),
+                          "wanted a path inside the model's folder");
   fs::create_symlink("../secret.bin", folder_.path("in/relative.bin"));
   fs::create_symlink(secret, folder_.path("in/absolute.bin"));
   fs::create_symlink("..", folder_.path("in/up"));
   fs::create_symlink("relative.bin", folder_.path("in/twice.bin"));
   for (const char* location : {"relative.bin", "absolute.bin", "up/secret.bin", "twice.bin"})
-    expect_fault(external_tensor("w", {4}, location), "a link out of the model's folder");
+    expect_external_fault(external_tensor("w", {4}, location), "a link out of the model's folder");
 }
 
 TEST_F(OnnxExternal, FoldersWithACommonBeginningAreOthers) {
   fs::create_directory(folder_.path("inside"));
   folder_.write("inside/data.bin", floats_);
   fs::create_symlink("../inside/data.bin", folder_.path("in/near.bin"));
-  expect_fault(external_tensor("w", {4}, "near.bin"), "a link out of the model's folder");
+  expect_external_fault(external_tensor("w", {4}, "near.bin"), "a link out of the model's folder");
 }
 
 TEST_F(OnnxExternal, IsAFile) {
-  expect_fault(external_tensor("w", {4}, "none.bin"), "external data of tensor 'w': cannot read");
-  expect_fault(external_tensor("w", {4}, "sub"), "is no file");
+  expect_external_fault(external_tensor("w", {4}, "none.bin"),
+                        "external data of tensor 'w': cannot read");
+  expect_external_fault(external_tensor("w", {4}, "sub"), "is no file");
   ASSERT_EQ(mkfifo(folder_.path("in/pipe").c_str(), 0600), 0);
-  expect_fault(external_tensor("w", {4}, "pipe"), "is no file");
+  expect_external_fault(external_tensor("w", {4}, "pipe"), "is no file");
   fs::create_symlink("loop", folder_.path("in/loop"));
-  expect_fault(external_tensor("w", {4}, "loop"), "cannot read");
-  expect_fault(external_tensor("w", {4}, std::string("data.bin\0x", 10)), "control characters");
-  expect_fault(external_tensor("w", {4}, ""), "has external data without a location");
+  expect_external_fault(external_tensor("w", {4}, "loop"), "cannot read");
+  expect_external_fault(external_tensor("w", {4}, std::string("data.bin\0x", 10)),
+                        "control characters");
+  expect_external_fault(external_tensor("w", {4}, ""), "has external data without a location");
 }
 
 TEST_F(OnnxExternal, LiesInsideTheFile) {
-  expect_fault(external_tensor("w", {5}, "data.bin"),
-               "has 20 bytes from 0 on, but 'data.bin' has 16 bytes");
-  expect_fault(external_tensor("w", {1}, "data.bin", "17"), "but 'data.bin' has 16 bytes");
-  expect_fault(external_tensor("w", {4}, "data.bin", "4", "16"), "but 'data.bin' has 16 bytes");
-  expect_fault(external_tensor("w", {4}, "data.bin", "0", "12"),
-               "has 12 bytes of elements, wanted 16");
+  expect_external_fault(external_tensor("w", {5}, "data.bin"),
+                        "has 20 bytes from 0 on, but 'data.bin' has 16 bytes");
+  expect_external_fault(external_tensor("w", {1}, "data.bin", "17"), "but 'data.bin' has 16 bytes");
+  expect_external_fault(external_tensor("w", {4}, "data.bin", "4", "16"),
+                        "but 'data.bin' has 16 bytes");
+  expect_external_fault(external_tensor("w", {4}, "data.bin", "0", "12"),
+                        "has 12 bytes of elements, wanted 16");
   for (const char* number : {"-1", "x", "1.5", "0x8", "99999999999999999999"}) {
-    expect_fault(external_tensor("w", {4}, "data.bin", number), "wanted a whole number");
-    expect_fault(external_tensor("w", {4}, "data.bin", "0", number), "wanted a whole number");
+    expect_external_fault(external_tensor("w", {4}, "data.bin", number), "wanted a whole number");
+    expect_external_fault(external_tensor("w", {4}, "data.bin", "0", number),
+                          "wanted a whole number");
   }
-  expect_fault(external_tensor("w", {4}, "data.bin", "9223372036854775807"),
-               "but 'data.bin' has 16 bytes");
+  expect_external_fault(external_tensor("w", {4}, "data.bin", "9223372036854775807"),
+                        "but 'data.bin' has 16 bytes");
   folder_.write("in/empty.bin", "");
-  expect_fault(external_tensor("w", {1}, "empty.bin"), "but 'empty.bin' has 0 bytes");
+  expect_external_fault(external_tensor("w", {1}, "empty.bin"), "but 'empty.bin' has 0 bytes");
 }
 
 }  // namespace
