@@ -4,8 +4,8 @@
 
 #include "tw/graph/onnx/model.h"
 
-#include "tests/graph/onnx_writer.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/onnx_writer.h"
 
 namespace tw::graph::onnx {
 namespace {

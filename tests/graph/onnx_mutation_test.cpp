@@ -8,7 +8,7 @@
 #include "tw/base/error.h"
 #include "tw/graph/onnx/importer.h"
 
-#include "tests/graph/onnx_writer.h"
+#include "tests/support/onnx_writer.h"
 
 // Damaged files: whatever bytes a model has, reading and importing it ends soon, in a graph or in a
 // UserError with a text. TW_MUTANTS says how many are tried.
@@ -16,7 +16,6 @@ namespace tw::graph::onnx {
 namespace {
 
 using namespace tw::test;
-using Random = std::mt19937_64;
 
 ModelProto shape_model() {
   ModelProto m;
@@ -45,49 +44,148 @@ ModelProto constant_model() {
   return m;
 }
 
+Wire integers_attribute(const char* name, const std::vector<int64_t>& all) {
+  Wire a = Wire().text(1, name).number(20, 7);
+  for (int64_t v : all) a.number(8, v);
+  return a;
+}
+
+ModelProto image_model() {
+  ModelProto m;
+  m.inputs = {value_proto("x", kFloat, {"N", "2", "5", "5"})};
+  m.outputs = {value_proto("y", kFloat, {"N", "3"})};
+  m.initializers = {float_tensor("w", {2, 2, 3, 3}, std::vector<float>(36, 0.5)),
+                    float_tensor("b", {2}, {1, 2}),
+                    float_tensor("m", {8, 3}, std::vector<float>(24))};
+  m.nodes = {node_proto("Conv", {"x", "w", "b"}, {"c"}), node_proto("MaxPool", {"c"}, {"p"}),
+             node_proto("Flatten", {"p"}, {"f"}), node_proto("Gemm", {"f", "m"}, {"g"}),
+             node_proto("Softmax", {"g"}, {"y"})};
+  m.nodes[0].message(5, integers_attribute("pads", {1, 1, 0, 0}));
+  m.nodes[0].message(5, integers_attribute("strides", {1, 1}));
+  m.nodes[1].message(5, integers_attribute("kernel_shape", {2, 2}));
+  m.nodes[1].message(5, integers_attribute("strides", {2, 2}));
+  return m;
+}
+
+ModelProto moving_model() {
+  ModelProto m;
+  const auto list = [](const char* name, const std::vector<int64_t>& all) {
+    return tensor_proto(name, kInt64, {std::ssize(all)}).numbers(7, all);
+  };
+  m.inputs = {value_proto("x", kFloat, {"N", "6", "4"})};
+  m.outputs = {value_proto("y", kFloat, {}), value_proto("n", kInt64, {})};
+  m.initializers = {list("zero", {0}), list("one", {1}), list("five", {5}), list("two", {2}),
+                    list("pads", {0, 1, 0, 0, 1, 0})};
+  m.nodes = {node_proto("Slice", {"x", "one", "five", "one", "two"}, {"s"}),
+             node_proto("Gather", {"x", "two"}, {"g"}),
+             node_proto("Transpose", {"s"}, {"t"}),
+             node_proto("Concat", {"t", "t"}, {"c"}),
+             node_proto("Pad", {"c", "pads"}, {"p"}),
+             node_proto("Unsqueeze", {"p", "zero"}, {"u"}),
+             node_proto("ReduceSum", {"u", "one"}, {"r"}),
+             node_proto("Squeeze", {"r", "zero"}, {"q"}),
+             node_proto("Cast", {"q"}, {"k"}),
+             node_proto("ArgMax", {"k"}, {"n"}),
+             node_proto("Mul", {"q", "q"}, {"y"})};
+  m.nodes[1].message(5, Wire().text(1, "axis").number(3, 1).number(20, 2));
+  m.nodes[2].message(5, integers_attribute("perm", {1, 0, 2}));
+  m.nodes[3].message(5, Wire().text(1, "axis").number(3, 1).number(20, 2));
+  m.nodes[8].message(5, Wire().text(1, "to").number(3, 7).number(20, 2));
+  return m;
+}
+
+/// Damages a node, tensor or value, so that most of what is around stays whole; the order of them;
+/// or bytes of the file.
 class Mutator {
  public:
-  explicit Mutator(uint64_t seed) : random_(seed) {}
+  Mutator(uint64_t seed, const std::vector<ModelProto>& models) : random_(seed), models_(models) {}
 
-  std::string mutant(const std::vector<std::string>& seeds) {
-    std::string bytes = seeds[below(seeds.size())];
-    for (size_t n = 1 + below(3); n > 0 && !bytes.empty(); --n) change(bytes, seeds);
+  std::string mutant() {
+    ModelProto m = any(models_);
+    const size_t changes = 1 + below(3);
+    for (size_t n = 0; n < changes; ++n) change_parts(m);
+    std::string bytes = m.bytes();
+    if (below(4) == 0) change_bytes(bytes);
     return bytes;
   }
 
  private:
   size_t below(size_t n) { return random_() % n; }
+  template <class T>
+  const T& any(const std::vector<T>& all) {
+    return all[below(all.size())];
+  }
 
-  void change(std::string& bytes, const std::vector<std::string>& seeds) {
-    const size_t at = below(bytes.size());
-    switch (below(7)) {
-      case 0:  // a bit
-        bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
+  static std::vector<Wire>& parts_of(ModelProto& m, size_t kind) {
+    std::vector<Wire>* all[] = {&m.nodes, &m.nodes, &m.initializers, &m.inputs, &m.outputs};
+    return *all[kind];
+  }
+
+  void change_parts(ModelProto& m) {
+    const size_t kind = below(5);
+    std::vector<Wire>& parts = parts_of(m, kind);
+    if (parts.empty()) return;
+    const size_t at = below(parts.size());
+    switch (below(8)) {
+      case 0:
+        parts.erase(parts.begin() + static_cast<int64_t>(at));
         return;
-      case 1:  // a cut
-        bytes.resize(at);
+      case 1:
+        parts.push_back(Wire(parts[at]));
         return;
-      case 2:  // a length, or whatever the byte is, a little off
-        bytes[at] = static_cast<char>(bytes[at] + static_cast<int>(below(9)) - 4);
+      case 2:
+        std::swap(parts[at], parts[below(parts.size())]);
         return;
-      case 3:  // a large number
-        bytes.replace(at, 1, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f");
+      case 3: {
+        ModelProto other = any(models_);
+        const std::vector<Wire>& others = parts_of(other, kind);
+        if (!others.empty()) parts[at] = any(others);
         return;
-      case 4:  // a part twice
-        bytes.insert(at, bytes.substr(at, 1 + below(40)));
+      }
+      case 4:
+        m.opsets[0].second = static_cast<int64_t>(below(26));
         return;
-      case 5:  // a part less
-        bytes.erase(at, 1 + below(40));
-        return;
-      case 6: {  // a part of another model
-        const std::string& other = seeds[below(seeds.size())];
-        bytes.insert(at, other.substr(below(other.size()), 1 + below(60)));
+      case 5:
+      case 6:
+      case 7: {
+        std::string bytes = parts[at].bytes();
+        change_bytes(bytes);
+        parts[at] = Wire(bytes);
         return;
       }
     }
   }
 
-  Random random_;
+  void change_bytes(std::string& bytes) {
+    if (bytes.empty()) return;
+    const size_t at = below(bytes.size());
+    switch (below(9)) {
+      case 0:
+      case 1:
+      case 2:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
+        return;
+      case 3:
+      case 4:  // a length, or whatever the byte is, a little off
+        bytes[at] = static_cast<char>(bytes[at] + static_cast<int>(below(9)) - 4);
+        return;
+      case 5:
+        bytes.resize(at);
+        return;
+      case 6:  // a large number
+        bytes.replace(at, 1, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f");
+        return;
+      case 7:
+        bytes.insert(at, bytes.substr(at, 1 + below(40)));
+        return;
+      case 8:
+        bytes.erase(at, 1 + below(40));
+        return;
+    }
+  }
+
+  std::mt19937_64 random_;
+  const std::vector<ModelProto>& models_;
 };
 
 /// Megabytes that this process ever had at once.
@@ -119,19 +217,19 @@ int mutant_count() {
 TEST(OnnxMutation, EndsInAGraphOrAnError) {
   const ModelFolder folder;
   folder.write("data.bin", "12345678");
-  const std::vector<std::string> seeds = {small_model().bytes(), shape_model().bytes(),
-                                          constant_model().bytes()};
-  for (const std::string& seed : seeds) EXPECT_TRUE(outcome(folder.write("m.onnx", seed)));
+  const std::vector<ModelProto> models = {small_model(), shape_model(), constant_model(),
+                                          image_model(), moving_model()};
+  for (const ModelProto& m : models) EXPECT_TRUE(outcome(folder.write(m)));
   const int64_t before = peak_megabytes();
   int graphs = 0;
   for (int i = 0; i < mutant_count(); ++i) {
     SCOPED_TRACE(i);
-    Mutator mutator(static_cast<uint64_t>(i));
+    Mutator mutator(static_cast<uint64_t>(i), models);
     const auto start = std::chrono::steady_clock::now();
-    graphs += outcome(folder.write("m.onnx", mutator.mutant(seeds)));
+    graphs += outcome(folder.write("model.onnx", mutator.mutant()));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
     if (HasFailure()) {
-      std::filesystem::copy_file(folder.path("m.onnx"), testing::TempDir() + "mutant.onnx",
+      std::filesystem::copy_file(folder.path("model.onnx"), testing::TempDir() + "mutant.onnx",
                                  std::filesystem::copy_options::overwrite_existing);
       FAIL() << "the file is " << testing::TempDir() << "mutant.onnx";
     }

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <thread>
 
-#include "tests/graph/onnx_writer.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/onnx_writer.h"
 
 namespace tw::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/graph/onnx_writer.h"
+#include "tests/support/onnx_writer.h"
 
 #include <cstdlib>
 #include <cstring>

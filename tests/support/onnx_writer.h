@@ -10,6 +10,8 @@ namespace tw::test {
 /// Bytes of a protobuf message, field by field.
 class Wire {
  public:
+  Wire() = default;
+  explicit Wire(std::string bytes) : bytes_(std::move(bytes)) {}
   Wire& number(int field, int64_t v);
   Wire& real(int field, float v);
   Wire& text(int field, std::string_view v);
