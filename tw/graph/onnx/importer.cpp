@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "tw/base/error.h"
+#include "tw/graph/onnx/alike.h"
 #include "tw/graph/onnx/structure.h"
 
 namespace tw::graph::onnx {
@@ -117,6 +118,7 @@ class Importer {
     std::vector<TensorId> inputs;
     for (const std::string& name : n.inputs) inputs.push_back(value(name, n.title()));
     Context c(g_, n, m_.opsets.at(n.domain), std::move(inputs));
+    check_alike(c);
     const std::vector<TensorId> made = handled(c, o);
     for (size_t i = 0; i < n.outputs.size(); ++i) {
       if (n.outputs[i].empty()) continue;
