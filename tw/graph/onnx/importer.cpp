@@ -37,7 +37,7 @@ const ValueInfo& input_named(const Model& m, const std::string& name) {
 /// Extents of the inputs: as the model says, with numbers for those that are given.
 class InputExtents {
  public:
-  InputExtents(const Model& m, const InputDims& given) : m_(m), given_(given) {
+  InputExtents(const Model& m, const InputDims& given) : given_(given) {
     for (const auto& [name, dims] : given) bind(input_named(m, name), dims);
   }
 
@@ -82,7 +82,6 @@ class InputExtents {
     return number != numbers_.end() ? Expr(number->second) : g.dim(*name);
   }
 
-  const Model& m_;
   const InputDims& given_;
   std::map<std::string, int64_t> numbers_;  // of named extents
 };
