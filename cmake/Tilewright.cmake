@@ -4,6 +4,7 @@ set(TW_EXTERNAL_base fmt::fmt xxhash)
 set(TW_EXTERNAL_runtime ${CMAKE_DL_LIBS} Threads::Threads)
 set(TW_EXTERNAL_jit ${CMAKE_DL_LIBS})
 set(TW_EXTERNAL_measure nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS} Threads::Threads)
+set(TW_EXTERNAL_graph onnx_proto)
 set(TW_EXTERNAL_cli CLI11::CLI11 nlohmann_json::nlohmann_json)
 
 set_source_files_properties(${CMAKE_SOURCE_DIR}/tw/cli/parse.cpp PROPERTIES
@@ -60,7 +61,7 @@ function(tw_add_emitter_version)
   add_custom_command(OUTPUT ${out} DEPENDS ${sources} ${script}
     COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DOUT=${out} -P ${script})
   target_sources(tw_jit PRIVATE ${out})
-  add_custom_target(generated_sources DEPENDS ${out})
+  add_custom_target(generated_sources DEPENDS ${out} ${CMAKE_BINARY_DIR}/onnx_proto/onnx.pb.h)
   add_dependencies(tw_jit generated_sources)
 endfunction()
 

@@ -3,6 +3,7 @@
 
 #include "tw/cli/bench_case.h"
 #include "tw/cli/call.h"
+#include "tw/cli/model.h"
 #include "tw/cli/output.h"
 #include "tw/cli/verbs.h"
 #include "tw/runtime/device.h"
@@ -70,6 +71,7 @@ nlohmann::json to_json(const Explanation& e) {
 }  // namespace
 
 int run_explain(const Arguments& a) {
+  if (is_model(a.target)) return explain_model(a);
   const CpuMachine machine = Device::open("cpu:0").cpu();
   const kernels::KernelEntry& k = kernels::kernel_named(a.target);
   const BenchCase c = case_of(k, problem_of(k, a), a.threads > 0 ? a.threads : machine.cores);

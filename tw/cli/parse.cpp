@@ -62,7 +62,8 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
           "how to run it, e.g. \"cpu1 mc=264\"; chosen when absent. Knobs:" + knob_list());
       return;
     case Flag::shape:
-      app.add_option("--shape", a.shape, "extents: axis=value[,axis=value...]");
+      app.add_option("--shape", a.shape,
+                     "extents: axis=value[,axis=value...]; of a model's input: name=value,value..");
       return;
     case Flag::option:
       app.add_option("--option", a.options, "an option of the kernel: name=value");
@@ -71,7 +72,8 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       app.add_option("--input", a.inputs, "a tensor: name=FILE.npy or name=random:SEED");
       return;
     case Flag::output:
-      app.add_option("--output", a.outputs, "where a result goes: name=FILE.npy");
+      app.add_option("--output", a.outputs,
+                     "where a result goes: name=FILE.npy; all of a model's: FOLDER");
       return;
     case Flag::source:
       app.add_option("--output", a.source, "the file to write, FILE.cpp; FILE.h goes beside it")

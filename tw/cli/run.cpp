@@ -6,6 +6,7 @@
 #include "tw/check/reference.h"
 #include "tw/cli/call.h"
 #include "tw/cli/device.h"
+#include "tw/cli/model.h"
 #include "tw/cli/output.h"
 #include "tw/cli/verbs.h"
 #include "tw/tensor/file.h"
@@ -47,6 +48,8 @@ static void print_made_up(const Call& call) {
 }
 
 int run_run(const Arguments& a) {
+  if (is_model(a.target)) return run_model(a);
+  if (a.json) throw UserError("--json is for models, the target is a kernel");
   const auto files = output_files(kernels::kernel_named(a.target), a);
   Call call = call_of(a);
   const std::string source = run_call(call, a);

@@ -59,13 +59,14 @@ const std::vector<Verb>& verbs() {
            "The function takes any extents; --shape and --threads say for which it is made.\n",
        .run = run_eject},
       {.name = "explain",
-       .sentence = "say what bounds a kernel on this machine, and how near it comes",
-       .target = "a kernel",
+       .sentence = "say what bounds a kernel on this machine, or what steps a model takes",
+       .target = "a kernel, or MODEL.onnx",
        .target_needed = true,
        .flags = {shape, dtype, option, threads, mapping, json},
        .examples =
            "  tilewright explain gemm --shape m=1024,n=1024,k=1024 --threads 1\n"
            "  tilewright explain softmax --shape m=8192,n=4096\n"
+           "  tilewright explain model.onnx --shape bytes=1,2048\n"
            "The limit comes from rates that no undisturbed run exceeds, the ceiling from those\n"
            "that small hand-written loops reached here.\n",
        .run = run_explain},
@@ -84,13 +85,19 @@ const std::vector<Verb>& verbs() {
                    "  tilewright opt program.tw --pass canonicalize --pass simplify\n",
        .run = run_opt},
       {.name = "run",
-       .sentence = "run a kernel on tensors from files",
-       .target = "a kernel",
+       .sentence = "run a kernel or a model on tensors from files",
+       .target = "a kernel, or MODEL.onnx",
        .target_needed = true,
-       .flags = {input, output, shape, dtype, option, device, threads, mapping, check},
+       .flags = {input, output, shape, dtype, option, device, threads, mapping, check, json},
        .examples =
            "  tilewright run gemm --input A=a.npy --input B=b.npy --output C=c.npy --check\n"
-           "  tilewright run softmax --shape m=4,n=1000 --input X=random:7\n",
+           "  tilewright run softmax --shape m=4,n=1000 --input X=random:7\n"
+           "  tilewright run model.onnx --input x=x.npy --output results\n"
+           "  tilewright run model.onnx --shape x=1,2048 --threads 1 --json\n"
+           "Of a kernel, --shape names axes, and each output is a file. Of a model, it names an\n"
+           "input with all its extents, an input may also be FILE.pb (a TensorProto), and outputs\n"
+           "go to a folder or to files of their own. --json is for models, --dtype, --option,\n"
+           "--mapping and --check are for kernels.\n",
        .run = run_run},
   };
   return all;

@@ -20,6 +20,7 @@ struct Attribute {
   std::vector<float> reals;
   std::vector<std::string> texts;
   std::optional<Tensor> tensor;
+  std::string refused;  ///< why there is no tensor: its elements are of a type that we lack
 };
 
 /// One operation of a model. Absent optional inputs and outputs have empty names.
@@ -39,6 +40,7 @@ struct ValueInfo {
   DType dtype = f32;
   std::vector<Extent> dims;
   bool has_shape = false;
+  std::string refused;  ///< why it cannot be a tensor of ours: "is a sequence"
 };
 
 /// What a model file says, checked and free of its encoding.
@@ -48,6 +50,7 @@ struct Model {
   std::map<std::string, int64_t> opsets;   ///< by domain; "" is ai.onnx
   std::vector<ValueInfo> inputs, outputs;  ///< inputs without those that initializers give
   std::map<std::string, Tensor> initializers;
+  std::map<std::string, std::string> refused;  ///< initializers of types that we lack, and why
   std::vector<Node> nodes;
 };
 
