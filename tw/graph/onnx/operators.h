@@ -8,11 +8,11 @@
 namespace tw::graph::onnx {
 
 /// The newest opset whose meanings were read.
-inline constexpr int64_t kLatestOpset = 24;
+inline constexpr int64_t kLatestOpset = 25;
 
 Number number_of(DType t, double v);
-/// The type of elements that a TensorProto names by that number.
-DType element_type(const Context& c, int64_t code);
+/// The element type that an attribute names.
+DType type_named(const Context& c, const char* attribute, DType otherwise);
 
 /// In what a sum of elements is accumulated: f32 for narrower floats.
 inline DType accumulator(DType t) { return t == f16 || t == bf16 ? f32 : t; }

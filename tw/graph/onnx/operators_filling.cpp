@@ -74,7 +74,7 @@ std::vector<TensorId> range_of(Context& c) {
 
 std::vector<TensorId> eye_like(Context& c) {
   if (c.rank(0) != 2) c.fail("wants two axes");
-  const DType t = c.has_attribute("dtype") ? element_type(c, c.integer("dtype", 1)) : c.dtype(0);
+  const DType t = type_named(c, "dtype", c.dtype(0));
   const Term diagonal = index(Expr::symbol(axis_symbol(0)) + Expr(c.integer("k", 0)));
   return {filled(c, c.info(0).dims, cast(op(Opcode::eq, axis(1), diagonal), t))};
 }

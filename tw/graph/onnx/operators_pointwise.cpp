@@ -241,7 +241,7 @@ TensorId cast_to(Context& c, DType t) {
     return cast(x, t);
   });
 }
-Outputs cast_of(Context& c) { return {cast_to(c, element_type(c, c.integer("to", 0)))}; }
+Outputs cast_of(Context& c) { return {cast_to(c, type_named(c, "to", f32))}; }
 Outputs cast_like(Context& c) { return {cast_to(c, c.dtype(1))}; }
 
 Outputs is_inf(Context& c) {

@@ -156,6 +156,7 @@ TensorId joined_along(Context& c, const std::vector<TensorId>& xs, int axis) {
     all = all ? where(op(Opcode::lt, tw::graph::axis(axis), index(starts[j + 1])), element, all)
               : element;
   }
+  made.body = all;
   return c.g.compute(std::move(made), c.name());
 }
 

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "tw/base/error.h"
+#include "tw/graph/onnx/elements.h"
 #include "tw/graph/onnx/operators.h"
 
 namespace tw::graph::onnx {
@@ -27,41 +28,12 @@ Number number_of(DType t, double v) {
   return {true, static_cast<int64_t>(v), v};
 }
 
-DType element_type(const Context& c, int64_t code) {
-  switch (code) {
-    case 1:
-      return f32;
-    case 2:
-      return u8;
-    case 3:
-      return i8;
-    case 4:
-      return u16;
-    case 5:
-      return i16;
-    case 6:
-      return i32;
-    case 7:
-      return i64;
-    case 9:
-      return b1;
-    case 10:
-      return f16;
-    case 11:
-      return f64;
-    case 12:
-      return u32;
-    case 13:
-      return u64;
-    case 16:
-      return bf16;
-    case 17:
-      return e4m3;
-    case 19:
-      return e5m2;
-    default:
-      c.fail(fmt::format("has elements of type number {}", code), "");
-  }
+DType type_named(const Context& c, const char* attribute, DType otherwise) {
+  if (!c.has_attribute(attribute)) return otherwise;
+  const auto code = static_cast<int>(c.integer(attribute, 0));
+  if (const std::string fault = type_fault(code); !fault.empty())
+    c.fail(fmt::format("attribute '{}' {}", attribute, fault));
+  return element_type(code);
 }
 
 std::vector<int> axes_from(int first, int rank) {
