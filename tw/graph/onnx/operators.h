@@ -45,9 +45,11 @@ TensorId along_channels(Context& c, TensorId x, int rank);
 bool names_output(const Context& c, size_t k);
 
 /// Parts of families' tables that have files of their own.
+std::vector<Operator> convolution_operators();
 std::vector<Operator> einsum_operators();
 std::vector<Operator> filling_operators();
 std::vector<Operator> normalize_operators();
 std::vector<Operator> padding_operators();
+std::vector<Operator> resize_operators();
 
 }  // namespace tw::graph::onnx

@@ -106,6 +106,7 @@ std::vector<TensorId> pad_of(Context& c) {
 std::vector<Operator> padding_operators() {
   const int64_t n = kLatestOpset;
   std::vector<Operator> all = {{"Pad", 1, n, pad_of}};
+  for (const Operator& o : resize_operators()) all.push_back(o);
   return all;
 }
 

@@ -11,107 +11,6 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 
-Exprs exprs_of(const std::vector<int64_t>& values) { return {values.begin(), values.end()}; }
-
-std::vector<int64_t> kernel_of_weights(Context& c) {
-  std::vector<int64_t> kernel;
-  for (const Expr& e : spatial_dims(c, 1))
-    kernel.push_back(c.g.number(e, "an extent of the window of " + c.name()));
-  return kernel;
-}
-
-/// What a convolution sums, and how many groups its channels are in.
-struct ConvolutionDims {
-  Window w;
-  int64_t groups = 1;
-  Expr channels, results;  // of a group
-};
-
-ConvolutionDims convolution_dims(Context& c) {
-  ConvolutionDims d{window_of(c, kernel_of_weights(c), spatial_dims(c, 0)), c.integer("group", 1),
-                    c.info(1).dims[1], 1};
-  if (d.groups < 1) c.fail("has no groups");
-  const Expr all = c.info(0).dims[1], groups = d.groups;
-  if (!c.g.same(all, d.channels * groups, c.name()))
-    c.fail(fmt::format("has {} channels, wanted {}", c.g.text(all),
-                       c.g.text(c.g.simple(d.channels * groups))));
-  d.results = quotient_of_dims(c.g, std::vector{c.info(1).dims[0]}, std::vector{groups});
-  if (!c.g.same(d.results * groups, c.info(1).dims[0], c.name()))
-    c.fail("has weights that its groups do not divide");
-  return d;
-}
-
-/// Axes: n, group, result of the group, positions; then channel of the group, window.
-Contraction convolution(const ConvolutionDims& d, const Expr& images) {
-  Contraction x;
-  x.result = {images, d.groups, d.results};
-  x.result.insert(x.result.end(), d.w.out.begin(), d.w.out.end());
-  x.summed = exprs_of(d.w.kernel);
-  x.summed.insert(x.summed.begin(), d.channels);
-  const int n = d.w.axes();
-  const auto at_k = [n](std::span<const Expr> i, int k) {
-    return i[static_cast<size_t>(4 + n + k)];
-  };
-  x.a = [=, &d](std::span<const Expr> i) {
-    Exprs at = {i[0], i[1] * d.channels + at_k(i, -1)};
-    for (int k = 0; k < n; ++k)
-      at.push_back(d.w.place(k, i[static_cast<size_t>(3 + k)], at_k(i, k)));
-    return at;
-  };
-  x.b = [=, &d](std::span<const Expr> i) {
-    Exprs at = {i[1] * d.results + i[2], at_k(i, -1)};
-    for (int k = 0; k < n; ++k) at.push_back(at_k(i, k));
-    return at;
-  };
-  return x;
-}
-
-/// Groups and their results become channels; a bias of channels is added; narrow floats are cut.
-TensorId finished_convolution(Context& c, TensorId y, const Exprs& dims) {
-  y = reshape(c.g, c.name(), y, dims);
-  const DType t = c.dtype(0);
-  if (!c.has(2)) return converted_to(c, y, t);
-  return joined(c, y, along_channels(c, c.in(2), c.rank(0)), [&](const Term& s, const Term& b) {
-    return cast(op(Opcode::add, s, cast(b, s->dtype)), t);
-  });
-}
-
-std::vector<TensorId> conv(Context& c) {
-  const ConvolutionDims d = convolution_dims(c);
-  Contraction x = convolution(d, c.info(0).dims[0]);
-  const DType t = c.dtype(0);
-  x.pad_a = number_of(t, 0);
-  x.after = [](const Term& s) { return s; };
-  const TensorId y = contract(c.g, c.name(), c.in(0), c.in(1), x);
-  Exprs dims = {c.info(0).dims[0], c.info(1).dims[0]};
-  dims.insert(dims.end(), d.w.out.begin(), d.w.out.end());
-  return {finished_convolution(c, y, dims)};
-}
-
-/// Sums of integers less their zero points: the padding is the zero point, so that it counts 0.
-std::vector<TensorId> conv_integer(Context& c) {
-  const auto less_zero = [&](size_t input, size_t zero) {
-    if (!c.has(zero)) return converted_to(c, c.in(input), i32);
-    TensorId z = c.in(zero);
-    const Exprs dims = c.g.tensor(z).dims;
-    if (dims.size() == 1) {
-      Exprs shape(static_cast<size_t>(c.rank(input)), Expr(1));
-      shape[0] = input == 1 ? dims[0] : Expr(1);
-      z = reshape(c.g, c.name(), z, shape);
-    }
-    return joined(c, c.in(input), z, [](const Term& a, const Term& b) {
-      return op(Opcode::sub, cast(a, i32), cast(b, i32));
-    });
-  };
-  const ConvolutionDims d = convolution_dims(c);
-  Contraction x = convolution(d, c.info(0).dims[0]);
-  x.pad_a = number_of(i32, 0);
-  const TensorId y = contract(c.g, c.name(), less_zero(0, 2), less_zero(1, 3), x);
-  Exprs dims = {c.info(0).dims[0], c.info(1).dims[0]};
-  dims.insert(dims.end(), d.w.out.begin(), d.w.out.end());
-  return {reshape(c.g, c.name(), y, dims)};
-}
-
 /// A computation that folds what lies under a window: the window's axes come last.
 Compute under_window(Context& c, const Window& w, Fold fold, const Number& pad,
                      const std::function<Term(const Term&)>& before) {
@@ -144,7 +43,7 @@ TensorId places_of_maxima(Context& c, const Window& w) {
   made.axes = {c.info(0).dims[0], c.info(0).dims[1]};
   made.axes.insert(made.axes.end(), w.out.begin(), w.out.end());
   made.rank = static_cast<int>(made.axes.size());
-  made.axes.push_back(product_of_dims(exprs_of(w.kernel)));
+  made.axes.push_back(product_of_dims(Exprs(w.kernel.begin(), w.kernel.end())));
   // Which of the window's elements `e` names, along each axis.
   const auto within = [&](const Expr& e) {
     Exprs k(w.kernel.size());
@@ -228,6 +127,7 @@ std::vector<Operator> window_operators() {
       {"ConvInteger", 10, n, conv_integer}, {"LpPool", 2, n, lp_pool},
       {"MaxPool", 1, n, max_pool},
   };
+  for (const Operator& o : convolution_operators()) all.push_back(o);
   return all;
 }
 
