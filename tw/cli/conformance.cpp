@@ -136,13 +136,14 @@ std::string difference(const TensorView& got, const TensorView& want) {
   if (got.dims != want.dims)
     return fmt::format("has extents [{}], wanted [{}]", fmt::join(got.dims, ","),
                        fmt::join(want.dims, ","));
-  for (int64_t i = 0; i < want.count(); ++i) {
-    const bool right = is_float(want.dtype)
-                           ? is_near(get(got, i), get(want, i), want.dtype)
-                           : load_bits(got.dtype, got.data, i) == load_bits(want.dtype, want.data, i);
-    if (!right)
+  const auto is_right = [&](int64_t i) {
+    if (is_float(want.dtype)) return is_near(get(got, i), get(want, i), want.dtype);
+    if (is_packed(want.dtype)) return get(got, i) == get(want, i);
+    return load_bits(got.dtype, got.data, i) == load_bits(want.dtype, want.data, i);
+  };
+  for (int64_t i = 0; i < want.count(); ++i)
+    if (!is_right(i))
       return fmt::format("has {} at element {}, wanted {}", get(got, i), i, get(want, i));
-  }
   return "";
 }
 

@@ -8,7 +8,7 @@
 namespace tw::graph::onnx {
 
 /// The newest opset whose meanings were read.
-inline constexpr int64_t kLatestOpset = 25;
+inline constexpr int64_t kLatestOpset = 28;
 
 Number number_of(DType t, double v);
 /// The element type that an attribute names.

@@ -176,10 +176,22 @@ Outputs mean_of_inputs(Context& c) { return {folded_inputs<Opcode::add>(c, true)
 
 Term greater_or_equal(const Term& a, const Term& b) { return op(Opcode::le, b, a); }
 
+/// What is left of whole multiples of b, with the sign of b.
+Term float_modulo(const Term& a, const Term& b) {
+  const Term r = float_remainder(a, b), zero = real(r, 0);
+  const Term below = op(Opcode::lt, b, zero), nothing = op(Opcode::eq, r, zero);
+  const Term other = op(Opcode::xor_, op(Opcode::lt, r, zero), below);
+  const Term signed_zero = where(below, real(r, -0.0), zero);
+  return where(nothing, signed_zero, where(other, op(Opcode::add, r, b), r));
+}
+
 Outputs modulo(Context& c) {
   const bool truncates = c.integer("fmod", 0) != 0;
   return {joined(c, c.in(0), c.in(1), [&](const Term& a, const Term& b) {
-    if (is_float(a->dtype)) return cast(float_remainder(cast(a, f64), cast(b, f64)), a->dtype);
+    if (is_float(a->dtype)) {
+      const Term x = cast(a, f64), y = cast(b, f64);
+      return cast(truncates ? float_remainder(x, y) : float_modulo(x, y), a->dtype);
+    }
     const Term r = op(Opcode::rem, a, b), zero = real(r, 0);
     if (truncates || !is_signed_int(a->dtype)) return r;
     const Term other = op(Opcode::lt, op(Opcode::xor_, r, b), zero);  // signs differ
@@ -228,18 +240,34 @@ Outputs where_of(Context& c) {
 
 /// To narrow floats with saturation, as ONNX converts by default.
 Term cast_saturating(const Term& x, DType t) {
-  const Term wide = is_float(x->dtype) ? x : cast(x, f32);
-  const Term f = only_stores(wide->dtype) ? cast(wide, f32) : wide;
   const double most = largest(t);
-  return cast(op(Opcode::min, op(Opcode::max, f, real(f, -most)), real(f, most)), t);
+  return cast(op(Opcode::min, op(Opcode::max, x, real(x, -most)), real(x, most)), t);
+}
+
+/// To powers of two: up, down, or as the tile language rounds.
+Term cast_to_power(const Term& x, const std::string& how) {
+  const Term nearest = cast(cast(x, e8m0), f32), same = cast(x, f32);
+  const Term up = where(op(Opcode::lt, nearest, same),
+                        op(Opcode::mul, nearest, real(nearest, 2)), nearest);
+  const Term down = where(greater(nearest, same),
+                          op(Opcode::mul, nearest, real(nearest, 0.5)), nearest);
+  return cast(how == "up" ? up : how == "down" ? down : nearest, e8m0);
+}
+
+Term converted(Context& c, const Term& e, DType t) {
+  if (e->dtype == t) return e;
+  const bool from_float = is_float(e->dtype);
+  const Term x = only_stores(e->dtype) ? cast(e, from_float ? f32 : i32) : e;
+  if (is_fp8(t) && c.integer("saturate", 1) != 0)
+    return cast_saturating(from_float ? x : cast(x, f32), t);
+  if (t == e8m0) return cast_to_power(x, c.text("round_mode", "up"));
+  if (t == e2m1 && from_float) return cast(where(is_nan(x), real(x, -0.0), x), t);
+  if (is_int(t) && is_packed(t) && from_float) return cast(cast(x, i32), t);  // wraps
+  return cast(x, t);
 }
 
 TensorId cast_to(Context& c, DType t) {
-  const bool saturates = c.integer("saturate", 1) != 0;
-  return mapped(c, c.in(0), [&](const Term& x) {
-    if (is_fp8(t) && saturates && x->dtype != t) return cast_saturating(x, t);
-    return cast(x, t);
-  });
+  return mapped(c, c.in(0), [&](const Term& x) { return converted(c, x, t); });
 }
 Outputs cast_of(Context& c) { return {cast_to(c, type_named(c, "to", f32))}; }
 Outputs cast_like(Context& c) { return {cast_to(c, c.dtype(1))}; }

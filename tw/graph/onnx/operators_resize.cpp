@@ -99,14 +99,17 @@ Term source_place(Context& c, const Resizing& r, const AxisResize& a) {
   const Term scale = a.scale ? f64_of(*a.scale) : quotient_of(to, from);
   const Term centre = quotient_of(sum_of(o, f64_of(0.5)), scale);
   const Term one_less = sum_of(from, f64_of(-1.0)), steps = sum_of(to, f64_of(-1.0));
-  const Term single = op(Opcode::le, to, f64_of(1.0)), zero = f64_of(0.0);
+  const Term single = op(Opcode::eq, to, f64_of(1.0)), zero = f64_of(0.0);
   const std::string& how = r.coordinates;
   if (how == "asymmetric") return quotient_of(o, scale);
   if (how == "half_pixel") return sum_of(centre, f64_of(-0.5));
   if (how == "tf_half_pixel_for_nn") return centre;
   if (how == "pytorch_half_pixel") return where(single, zero, sum_of(centre, f64_of(-0.5)));
-  if (how == "align_corners")
-    return where(single, zero, quotient_of(times_of(o, one_less), steps));
+  if (how == "align_corners") {  // by the extent before it is floored
+    const Term exact = a.scale ? times_of(scale, from) : to;
+    return where(single, zero,
+                 quotient_of(times_of(o, one_less), sum_of(exact, f64_of(-1.0))));
+  }
   if (how == "half_pixel_symmetric") {
     const Term part = quotient_of(to, times_of(scale, from));
     const Term offset = times_of(times_of(from, f64_of(0.5)), op(Opcode::sub, f64_of(1.0), part));

@@ -277,26 +277,33 @@ TensorId rearranged(Context& c, const Exprs& split_dims, const std::vector<int>&
   return reshape(c.g, c.name(), transpose(c.g, c.name(), apart, perm), dims);
 }
 
+/// Whether channels come before the pixels of a block.
+bool channels_first(Context& c) {
+  const std::string mode = c.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") c.fail("has mode '" + mode + "', wanted DCR or CRD");
+  return mode == "CRD";
+}
+
 std::vector<TensorId> depth_to_space(Context& c) {
   const int64_t b = c.integer("blocksize", 0);
   if (b < 1 || c.rank(0) != 4) c.fail("wants four axes and a blocksize");
-  const std::string mode = c.text("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") c.fail("has mode '" + mode + "', wanted DCR or CRD");
-  const Exprs& d = c.info(0).dims;
+  const Exprs d = c.info(0).dims;
   const Expr depth = quotient_of_dims(c.g, std::vector{d[1]}, std::vector{Expr(b * b)});
   const Exprs dims = {d[0], depth, c.g.simple(d[2] * Expr(b)), c.g.simple(d[3] * Expr(b))};
-  if (mode == "DCR")
-    return {rearranged(c, {d[0], b, b, depth, d[2], d[3]}, {0, 3, 4, 1, 5, 2}, dims)};
-  return {rearranged(c, {d[0], depth, b, b, d[2], d[3]}, {0, 1, 4, 2, 5, 3}, dims)};
+  if (channels_first(c))
+    return {rearranged(c, {d[0], depth, b, b, d[2], d[3]}, {0, 1, 4, 2, 5, 3}, dims)};
+  return {rearranged(c, {d[0], b, b, depth, d[2], d[3]}, {0, 3, 4, 1, 5, 2}, dims)};
 }
 
 std::vector<TensorId> space_to_depth(Context& c) {
   const int64_t b = c.integer("blocksize", 0);
   if (b < 1 || c.rank(0) != 4) c.fail("wants four axes and a blocksize");
-  const Exprs& d = c.info(0).dims;
+  const Exprs d = c.info(0).dims;
   const Expr h = quotient_of_dims(c.g, std::vector{d[2]}, std::vector{Expr(b)});
   const Expr w = quotient_of_dims(c.g, std::vector{d[3]}, std::vector{Expr(b)});
-  return {rearranged(c, {d[0], d[1], h, b, w, b}, {0, 3, 5, 1, 2, 4},
+  const std::vector<int> perm =
+      channels_first(c) ? std::vector{0, 1, 3, 5, 2, 4} : std::vector{0, 3, 5, 1, 2, 4};
+  return {rearranged(c, {d[0], d[1], h, b, w, b}, perm,
                      {d[0], c.g.simple(d[1] * Expr(b * b)), h, w})};
 }
 
