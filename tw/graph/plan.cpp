@@ -349,13 +349,18 @@ void Plan::prepare(const std::vector<int64_t>& sizes) const {
   const auto outputs = output_dims(sizes);
   std::unique_ptr<State::Frame> f = state_->take(sizes);
   std::vector<Preparation> all;
-  // Addresses of inputs and outputs are those of memory that any allocation would have.
-  alignas(kAlignment) static char somewhere[kAlignment];
+  // Inputs and outputs get addresses that no memory has, as aligned as any allocation is; each its
+  // own, because outputs overlap nothing.
+  uintptr_t next = uintptr_t{1} << 60;
+  const auto give_address = [&](TensorView& v) {
+    if (v.data != nullptr) return;
+    v.data = reinterpret_cast<void*>(next);
+    next += static_cast<uintptr_t>(byte_count(v.dtype, v.dims) / kAlignment + 1) * kAlignment;
+  };
   for (size_t i = 0; i < state_->steps.size(); ++i) {
     State::Call c = f->calls[i];
-    for (TensorView& v : c.inputs)
-      if (v.data == nullptr) v.data = somewhere;
-    if (c.output.data == nullptr) c.output.data = somewhere;
+    for (TensorView& v : c.inputs) give_address(v);
+    give_address(c.output);
     if (c.output.count() == 0) continue;
     all.push_back({state_->steps[i].kernel, c.inputs, {c.output}, c.scalars});
   }
