@@ -123,8 +123,7 @@ Imported imported(const onnx::Model& model, const std::vector<Tensor>& data) {
 }
 
 bool is_near(double got, double want, DType t) {
-  if (std::isnan(want) || std::isinf(want))
-    return std::isnan(want) ? std::isnan(got) : got == want;
+  if (std::isnan(want) || std::isinf(want)) return std::isnan(want) ? std::isnan(got) : got == want;
   const double relative = t == bf16 ? kRelativeBf16 : kRelative;
   return std::abs(got - want) <= kAbsolute + relative * std::abs(want);
 }
@@ -208,9 +207,8 @@ void print_tallies(std::map<std::string, Tally>& by_operator, Tally& all) {
 }
 
 bool is_asked_for(const std::set<std::string>& operators, const Arguments& a) {
-  return a.ops.empty() || std::ranges::any_of(a.ops, [&](const std::string& op) {
-    return operators.contains(op);
-  });
+  return a.ops.empty() ||
+         std::ranges::any_of(a.ops, [&](const std::string& op) { return operators.contains(op); });
 }
 
 }  // namespace

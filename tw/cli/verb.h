@@ -23,7 +23,7 @@ struct Arguments {
   std::vector<std::string> passes;
   std::vector<std::string> peers;
   std::vector<std::string> ops;  ///< operators of ONNX
-  int threads = 0;  ///< 0: all that the device has
+  int threads = 0;               ///< 0: all that the device has
   int seeds = 1;
   bool check = false;
   std::optional<std::string> json;  ///< empty: to standard output

@@ -153,7 +153,8 @@ Term asinh(const Term& x) {
 Term acosh(const Term& x) {
   const Term t = shifted_by(x, -1);
   const Term near = log1p(plus(t, op(Opcode::sqrt, plus(scaled(t, 2), times(t, t)))));
-  return where(less(x, 1e8), near, shifted_by(op(Opcode::log, x), std::numbers::ln2));
+  const Term far = shifted_by(op(Opcode::log, x), std::numbers::ln2);
+  return where(less(x, 1), real(x, std::nan("")), where(less(x, 1e8), near, far));
 }
 
 Term atanh(const Term& x) {

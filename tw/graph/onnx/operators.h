@@ -42,14 +42,18 @@ TensorId filled(Context& c, std::vector<Expr> dims, const Term& body);
 TensorId converted_to(Context& c, TensorId x, DType t);
 /// A tensor of one axis, as axis 1 of tensors of that rank.
 TensorId along_channels(Context& c, TensorId x, int rank);
+/// x - log(sum of e^x), in f32 or wider.
+TensorId log_softmax_over(Context& c, TensorId x, const std::vector<int>& axes);
 bool names_output(const Context& c, size_t k);
 
 /// Parts of families' tables that have files of their own.
 std::vector<Operator> convolution_operators();
 std::vector<Operator> einsum_operators();
 std::vector<Operator> filling_operators();
+std::vector<Operator> loss_operators();
 std::vector<Operator> normalize_operators();
 std::vector<Operator> padding_operators();
+std::vector<Operator> quantize_operators();
 std::vector<Operator> resize_operators();
 
 }  // namespace tw::graph::onnx

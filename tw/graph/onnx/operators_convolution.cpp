@@ -129,8 +129,8 @@ TransposedWindow transposed_window(Context& c) {
   const std::string how = c.text("auto_pad", "NOTSET");
   const bool same = how == "SAME_UPPER" || how == "SAME_LOWER";
   for (size_t a = 0; a < n; ++a) {
-    const Expr whole = (w.out[a] - Expr(1)) * Expr(w.stride[a]) +
-                       Expr(w.span(static_cast<int>(a)) + more[a]);
+    const Expr whole =
+        (w.out[a] - Expr(1)) * Expr(w.stride[a]) + Expr(w.span(static_cast<int>(a)) + more[a]);
     Expr before = how == "VALID" ? 0 : pads[a], after = how == "VALID" ? 0 : pads[a + n];
     if (same || !shape.empty()) {
       const Expr wanted = shape.empty() ? w.out[a] * Expr(w.stride[a]) : Expr(shape.at(a));

@@ -93,15 +93,33 @@ std::vector<TensorId> gather_nd(Context& c) {
   return {c.g.compute(std::move(g.made), c.name())};
 }
 
+/// The first elements of each sequence, as many as its length, back to front.
+std::vector<TensorId> reverse_sequence(Context& c) {
+  const int rank = c.rank(0);
+  const int time = normal_axis(c.integer("time_axis", 0), rank, "time_axis of " + c.name());
+  const int batch = normal_axis(c.integer("batch_axis", 1), rank, "batch_axis of " + c.name());
+  Gathering g = gathering_of(c, c.info(0).dims);
+  std::vector<Term> at;
+  for (int k = 0; k < rank; ++k) at.push_back(axis(k));
+  const Term length = cast(load(g.indices, c.dtype(1), {axis(batch)}), i64);
+  const Term back = op(Opcode::sub, op(Opcode::sub, length, constant_int(i64, 1)), axis(time));
+  at[static_cast<size_t>(time)] = where(op(Opcode::lt, axis(time), length), back, axis(time));
+  g.made.body = load(0, c.dtype(0), at);
+  return {c.g.compute(std::move(g.made), c.name())};
+}
+
 }  // namespace
 
 std::vector<Operator> gather_operators() {
   const int64_t n = kLatestOpset;
-  return {
+  std::vector<Operator> all = {
       {"Gather", 1, n, gather_of},
       {"GatherElements", 11, n, gather_elements},
       {"GatherND", 11, n, gather_nd},
+      {"ReverseSequence", 10, n, reverse_sequence},
   };
+  for (const Operator& o : loss_operators()) all.push_back(o);
+  return all;
 }
 
 }  // namespace tw::graph::onnx

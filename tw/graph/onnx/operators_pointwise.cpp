@@ -247,10 +247,10 @@ Term cast_saturating(const Term& x, DType t) {
 /// To powers of two: up, down, or as the tile language rounds.
 Term cast_to_power(const Term& x, const std::string& how) {
   const Term nearest = cast(cast(x, e8m0), f32), same = cast(x, f32);
-  const Term up = where(op(Opcode::lt, nearest, same),
-                        op(Opcode::mul, nearest, real(nearest, 2)), nearest);
-  const Term down = where(greater(nearest, same),
-                          op(Opcode::mul, nearest, real(nearest, 0.5)), nearest);
+  const Term up =
+      where(op(Opcode::lt, nearest, same), op(Opcode::mul, nearest, real(nearest, 2)), nearest);
+  const Term down =
+      where(greater(nearest, same), op(Opcode::mul, nearest, real(nearest, 0.5)), nearest);
   return cast(how == "up" ? up : how == "down" ? down : nearest, e8m0);
 }
 
@@ -393,7 +393,7 @@ std::vector<Operator> pointwise_operators() {
       {"Swish", 24, n, swish},
       {"ThresholdedRelu", 10, n, thresholded_relu},
   };
-  for (const auto& more : {unary_operators(), binary_operators()})
+  for (const auto& more : {unary_operators(), binary_operators(), quantize_operators()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -125,9 +125,8 @@ std::vector<int> softmax_axes(Context& c) {
 struct Exponentials {
   TensorId difference, exponential, sum;
 };
-Exponentials exponentials(Context& c) {
-  const std::vector<int> axes = softmax_axes(c);
-  const DType t = computed_in(c.dtype(0));
+Exponentials exponentials(Context& c, TensorId x, const std::vector<int>& axes) {
+  const DType t = computed_in(c.g.tensor(x).dtype);
   Reduction r{.fold = Fold::max, .axes = axes};
   r.before = [&](const Term& e) { return cast(e, t); };
   const TensorId m = reduce(c.g, c.name(), c.in(0), r);
@@ -138,17 +137,14 @@ Exponentials exponentials(Context& c) {
 }
 
 std::vector<TensorId> softmax(Context& c) {
-  const Exponentials e = exponentials(c);
+  const Exponentials e = exponentials(c, c.in(0), softmax_axes(c));
   return {joined(c, e.exponential, e.sum, [&](const Term& a, const Term& b) {
     return cast(op(Opcode::div, a, b), c.dtype(0));
   })};
 }
 
 std::vector<TensorId> log_softmax(Context& c) {
-  const Exponentials e = exponentials(c);
-  return {joined(c, e.difference, e.sum, [&](const Term& a, const Term& b) {
-    return cast(op(Opcode::sub, a, op(Opcode::log, b)), c.dtype(0));
-  })};
+  return {converted_to(c, log_softmax_over(c, c.in(0), softmax_axes(c)), c.dtype(0))};
 }
 
 std::vector<TensorId> hardmax(Context& c) {
@@ -220,6 +216,13 @@ std::vector<Operator> fold_operators() {
 }
 
 }  // namespace
+
+TensorId log_softmax_over(Context& c, TensorId x, const std::vector<int>& axes) {
+  const Exponentials e = exponentials(c, x, axes);
+  return joined(c, e.difference, e.sum, [](const Term& a, const Term& b) {
+    return op(Opcode::sub, a, op(Opcode::log, b));
+  });
+}
 
 std::vector<Operator> reduce_operators() {
   const int64_t n = kLatestOpset;

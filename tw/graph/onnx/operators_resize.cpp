@@ -107,8 +107,7 @@ Term source_place(Context& c, const Resizing& r, const AxisResize& a) {
   if (how == "pytorch_half_pixel") return where(single, zero, sum_of(centre, f64_of(-0.5)));
   if (how == "align_corners") {  // by the extent before it is floored
     const Term exact = a.scale ? times_of(scale, from) : to;
-    return where(single, zero,
-                 quotient_of(times_of(o, one_less), sum_of(exact, f64_of(-1.0))));
+    return where(single, zero, quotient_of(times_of(o, one_less), sum_of(exact, f64_of(-1.0))));
   }
   if (how == "half_pixel_symmetric") {
     const Term part = quotient_of(to, times_of(scale, from));
@@ -190,16 +189,15 @@ TensorId resized_along(Context& c, const Resizing& r, const AxisResize& a, Tenso
   };
   const Term place = source_place(c, r, a);
   if (r.mode == "nearest" && repeats_elements(r, a))
-    made.body = element(index(
-        floordiv(Expr::symbol(axis_symbol(a.axis)), Expr(static_cast<int64_t>(*a.scale)))));
+    made.body = element(
+        index(floordiv(Expr::symbol(axis_symbol(a.axis)), Expr(static_cast<int64_t>(*a.scale)))));
   else if (r.mode == "nearest")
     made.body = element(clamped_place(rounded_place(c, r.nearest, place), a.from));
   else
     made.body = interpolated(c, r, a, place, element);
   if (r.coordinates == "tf_crop_and_resize") {
-    const Term inside =
-        op(Opcode::and_, op(Opcode::le, f64_of(0.0), place),
-           op(Opcode::le, place, sum_of(f64_of(a.from), f64_of(-1.0))));
+    const Term inside = op(Opcode::and_, op(Opcode::le, f64_of(0.0), place),
+                           op(Opcode::le, place, sum_of(f64_of(a.from), f64_of(-1.0))));
     made.body = where(inside, made.body, real(made.body, r.extrapolation));
   }
   return c.g.compute(std::move(made), c.name());
@@ -221,8 +219,8 @@ std::vector<TensorId> resize(Context& c) {
   if (c.integer("antialias", 0) != 0) c.fail("has antialias = 1, wanted 0");
   Resizing r;
   r.mode = c.text("mode", "nearest");
-  r.coordinates = c.opset() < 11 ? "asymmetric"
-                                 : c.text("coordinate_transformation_mode", "half_pixel");
+  r.coordinates =
+      c.opset() < 11 ? "asymmetric" : c.text("coordinate_transformation_mode", "half_pixel");
   r.nearest = c.opset() < 11 ? "floor" : c.text("nearest_mode", "round_prefer_floor");
   r.cubic_a = c.real("cubic_coeff_a", -0.75f);
   r.extrapolation = c.real("extrapolation_value", 0);

@@ -303,8 +303,8 @@ std::vector<TensorId> space_to_depth(Context& c) {
   const Expr w = quotient_of_dims(c.g, std::vector{d[3]}, std::vector{Expr(b)});
   const std::vector<int> perm =
       channels_first(c) ? std::vector{0, 1, 3, 5, 2, 4} : std::vector{0, 3, 5, 1, 2, 4};
-  return {rearranged(c, {d[0], d[1], h, b, w, b}, perm,
-                     {d[0], c.g.simple(d[1] * Expr(b * b)), h, w})};
+  return {
+      rearranged(c, {d[0], d[1], h, b, w, b}, perm, {d[0], c.g.simple(d[1] * Expr(b * b)), h, w})};
 }
 
 }  // namespace
