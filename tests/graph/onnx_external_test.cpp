@@ -56,6 +56,14 @@ TEST_F(OnnxExternal, OutlivesTheModelAndTheFile) {
   EXPECT_EQ(get(t, 3), 4);
 }
 
+TEST_F(OnnxExternal, TakesNoMemoryUntilItIsRead) {
+  fs::resize_file(folder_.path("in/data.bin"), uint64_t{1} << 40);
+  ModelProto m = small_model();
+  m.initializers = {external_tensor("w", {int64_t{1} << 38}, "data.bin")};
+  const Tensor t = read_model(folder_.write("in/model.onnx", m.bytes())).initializers.at("w");
+  EXPECT_EQ(get(t, 3), 4);
+}
+
 TEST_F(OnnxExternal, UnalignedDataAreCopied) {
   folder_.write("in/odd.bin", "x" + floats_);
   EXPECT_EQ(read(external_tensor("w", {4}, "odd.bin", "1")), (std::vector<double>{1, 2, 3, 4}));

@@ -140,6 +140,12 @@ TEST(OnnxImport, ErrorsOfOperatorsNameTheNode) {
   expect_import_fault(m, "Relu 'y': input 0 is missing");
 }
 
+TEST(OnnxImport, TypesOfInputsAgree) {
+  ModelProto m = small_model();
+  m.initializers = {tensor_proto("w", kInt64, {3}).numbers(7, {1, 2, 3})};
+  expect_import_fault(m, "Add 'block/add': input 1, 'w', is i64, wanted f32 as input 0");
+}
+
 TEST(OnnxImport, OutputsMayBeInputsAndConstants) {
   ModelProto m = small_model();
   m.outputs = {value_proto("x", kFloat, {"N", "3"}), value_proto("w", kFloat, {"3"})};

@@ -140,7 +140,12 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
 Session Session::load(const std::string& path, const SessionOptions& options) {
-  return Session(std::make_unique<State>(onnx::read_model(path), options));
+  onnx::Model model = onnx::read_model(path);
+  try {
+    return Session(std::make_unique<State>(std::move(model), options));
+  } catch (const UserError& e) {
+    throw UserError(fmt::format("'{}': {}", path, e.message()), e.hint());
+  }
 }
 
 const std::vector<Port>& Session::inputs() const { return state_->inputs; }

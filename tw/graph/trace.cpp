@@ -287,13 +287,13 @@ class Tracer {
 
   void fold_values(const std::vector<int>& reduced) {
     const DType t = l_.compute.body->dtype;
-    const auto [combiner, code] = combiner_of(l_.compute.fold);
+    const std::pair<Combiner, Opcode> fold = combiner_of(l_.compute.fold);
     const Constant neutral = neutral_of(t);
     Tile acc = k_.full(t, result_shape(), neutral).named("acc");
     walk(reduced, [&](const std::vector<Expr>& step) {
       TileEvaluator e(k_, g_, l_, p_, block(~uint64_t{0}, step));
       const Tile v = body_of(reduced, e, neutral);
-      acc = elementwise(code, acc, folded(v, reduced, reduced.size(), combiner));
+      acc = elementwise(fold.second, acc, folded(v, reduced, reduced.size(), fold.first));
     });
     finish(acc);
   }

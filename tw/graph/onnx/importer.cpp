@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "tw/base/error.h"
+#include "tw/graph/onnx/alike.h"
 #include "tw/graph/onnx/structure.h"
 
 namespace tw::graph::onnx {
@@ -36,7 +37,7 @@ const ValueInfo& input_named(const Model& m, const std::string& name) {
 /// Extents of the inputs: as the model says, with numbers for those that are given.
 class InputExtents {
  public:
-  InputExtents(const Model& m, const InputDims& given) : m_(m), given_(given) {
+  InputExtents(const Model& m, const InputDims& given) : given_(given) {
     for (const auto& [name, dims] : given) bind(input_named(m, name), dims);
   }
 
@@ -81,7 +82,6 @@ class InputExtents {
     return number != numbers_.end() ? Expr(number->second) : g.dim(*name);
   }
 
-  const Model& m_;
   const InputDims& given_;
   std::map<std::string, int64_t> numbers_;  // of named extents
 };
@@ -117,6 +117,7 @@ class Importer {
     std::vector<TensorId> inputs;
     for (const std::string& name : n.inputs) inputs.push_back(value(name, n.title()));
     Context c(g_, n, m_.opsets.at(n.domain), std::move(inputs));
+    check_alike(c);
     const std::vector<TensorId> made = handled(c, o);
     for (size_t i = 0; i < n.outputs.size(); ++i) {
       if (n.outputs[i].empty()) continue;

@@ -15,7 +15,7 @@ namespace {
 /// Names that have a value, as nodes go by.
 class Values {
  public:
-  explicit Values(const Model& m) : m_(m) {
+  explicit Values(const Model& m) {
     for (const auto& v : m.inputs) names_.insert(v.name);
     for (const auto& [name, tensor] : m.initializers) names_.insert(name);
     for (const auto& [name, why] : m.refused) names_.insert(name);
@@ -40,7 +40,6 @@ class Values {
   }
 
  private:
-  const Model& m_;
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, const Node*> makers_;
 };

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <string>
+#include <sys/wait.h>
+
+namespace tw {
+
+/// How one call of the command ended.
+struct Ended {
+  int code;
+  std::string out;  ///< what was redirected there: standard output and standard error
+};
+
+/// Runs `tilewright WORDS` in a shell, in a folder and with a cache of the test's own.
+class Command : public testing::Test {
+ protected:
+  Command() {
+    std::string pattern = testing::TempDir() + "tw-cli-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    setenv("TW_CACHE_DIR", (folder_ + "/cache").c_str(), 1);
+  }
+  ~Command() override { std::filesystem::remove_all(folder_); }
+
+  Ended call(const std::string& words, const std::string& redirections = "2>&1") const {
+    std::string line = "cd '" + folder_ + "' && '" TW_COMMAND "' " + words + " " + redirections;
+    FILE* pipe = popen(line.c_str(), "r");
+    std::string out;
+    char buffer[4096];
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
+    int status = pclose(pipe);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
+  }
+
+  void expect(const std::string& words, int code, const std::string& part) const {
+    Ended e = call(words);
+    EXPECT_EQ(e.code, code) << words << "\n" << e.out;
+    EXPECT_NE(e.out.find(part), std::string::npos) << words << "\n" << e.out;
+    EXPECT_EQ(e.out.find("terminate called"), std::string::npos);
+  }
+
+  std::string read(const std::string& file) const {
+    std::ifstream in(folder_ + "/" + file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& file, const std::string& bytes) const {
+    std::ofstream(folder_ + "/" + file, std::ios::binary) << bytes;
+  }
+
+  std::string folder_;
+};
+
+}  // namespace tw
