@@ -42,8 +42,8 @@ TEST_F(Command, HelpTeaches) {
   expect("--help", 0, "tilewright VERB --help teaches a verb");
   expect("--help", 0, "Exit codes: 0 done, 1 check found a wrong result");
   expect("--version", 0, "tilewright 0.1.0\n");
-  for (const char* verb : {"bench", "cache", "check", "devices", "doctor", "eject", "explain",
-                           "kernels", "opt", "run"}) {
+  for (const char* verb : {"bench", "cache", "check", "conformance", "devices", "doctor", "eject",
+                           "explain", "kernels", "opt", "run"}) {
     expect(std::string(verb) + " --help", 0, "Examples:");
   }
   expect("opt --help", 0, "  fuse_contraction");

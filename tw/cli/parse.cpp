@@ -96,6 +96,9 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       app.add_option("--peer", a.peers,
                      "a library to compare with; all that are installed when absent");
       return;
+    case Flag::op:
+      app.add_option("--op", a.ops, "only tests with this operator; may be repeated");
+      return;
     case Flag::threads:
       add_count(app, "--threads", a.threads, 0, "most threads; 0 or absent: all (eject: 1)");
       return;

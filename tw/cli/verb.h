@@ -22,7 +22,8 @@ struct Arguments {
   std::vector<std::string> outputs;  ///< "Y=y.npy"
   std::vector<std::string> passes;
   std::vector<std::string> peers;
-  int threads = 0;  ///< 0: all that the device has
+  std::vector<std::string> ops;  ///< operators of ONNX
+  int threads = 0;               ///< 0: all that the device has
   int seeds = 1;
   bool check = false;
   std::optional<std::string> json;  ///< empty: to standard output
@@ -41,6 +42,7 @@ enum class Flag {
   isa,
   pass,
   peer,
+  op,
   threads,
   seeds,
   check,

@@ -29,6 +29,14 @@ const std::vector<Verb>& verbs() {
        .examples = "  tilewright check softmax\n"
                    "  tilewright check gemm --shape m=17,n=33,k=5 --seeds 20\n",
        .run = run_check},
+      {.name = "conformance",
+       .sentence = "run the tests of ONNX operators in a folder",
+       .target = "a folder of tests, as data/node of onnx",
+       .target_needed = true,
+       .flags = {op, json},
+       .examples = "  tilewright conformance /usr/share/libonnx-testdata/data/node --op Conv\n"
+                   "Each test compiles its kernels: all of them take minutes.\n",
+       .run = run_conformance},
       {.name = "devices",
        .sentence = "list the devices of this machine",
        .flags = {json},

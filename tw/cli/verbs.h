@@ -8,6 +8,7 @@ namespace tw::cli {
 int run_bench(const Arguments& a);
 int run_cache(const Arguments& a);
 int run_check(const Arguments& a);
+int run_conformance(const Arguments& a);
 int run_devices(const Arguments& a);
 int run_doctor(const Arguments& a);
 int run_eject(const Arguments& a);

@@ -66,11 +66,13 @@ class Collapser {
     Compute& c = l_.compute;
     for (int k = static_cast<int>(c.axes.size()) - 1; k >= 0; --k) {
       const int left = k < c.rank ? c.rank : c.reduced();
-      if (left > 1 && is_one(c.axes[static_cast<size_t>(k)])) drop_axis(c, k, 0);
+      const bool rows = k == c.rank - 1 && is_packed(c.dtype());
+      if (left > 1 && !rows && is_one(c.axes[static_cast<size_t>(k)])) drop_axis(c, k, 0);
     }
     for (size_t j = 0; j < l_.operand_dims.size(); ++j)
       for (size_t k = l_.operand_dims[j].size(); k-- > 0;)
-        if (l_.operand_dims[j].size() > 1 && is_one(l_.operand_dims[j][k]) && always_zero(j, k))
+        if (l_.operand_dims[j].size() > 1 && is_one(l_.operand_dims[j][k]) && always_zero(j, k) &&
+            !has_padded_rows(l_.operand_types[j], l_.operand_dims[j], k))
           drop_coordinate(j, k);
   }
 
@@ -96,6 +98,11 @@ class Collapser {
 
   bool equal(const Expr& a, const Expr& b) const { return g_.simple(a - b) == Expr(0); }
 
+  /// Whether axis k is the last of a packed type and its rows do not fill their bytes.
+  static bool has_padded_rows(DType t, const std::vector<Expr>& dims, size_t k) {
+    return is_packed(t) && k + 1 == dims.size() && divisor(dims[k], {}) % elements_of_bytes(t) != 0;
+  }
+
   /// Where axes k and k + 1 are coordinates of a load, side by side and whole.
   std::optional<size_t> side_by_side(const TermNode& n, int k) const {
     const std::vector<Expr>& dims = l_.operand_dims[static_cast<size_t>(n.operand)];
@@ -103,12 +110,16 @@ class Collapser {
     for (size_t j = 0; j + 1 < n.in.size(); ++j)
       if (plain_axis(n.in[j]) == k && plain_axis(n.in[j + 1]) == k + 1 &&
           equal(dims[j], axes[static_cast<size_t>(k)]) &&
-          equal(dims[j + 1], axes[static_cast<size_t>(k) + 1]))
+          equal(dims[j + 1], axes[static_cast<size_t>(k) + 1]) &&
+          !has_padded_rows(l_.operand_types[static_cast<size_t>(n.operand)], dims, j + 1))
         return j;
     return std::nullopt;
   }
 
   bool mergeable(int k) const {
+    const Compute& c = l_.compute;
+    const auto next = static_cast<size_t>(k) + 1;
+    if (k + 1 < c.rank && has_padded_rows(c.dtype(), l_.result_dims(), next)) return false;
     // Index terms outside loads may not mention the axes; each operand is merged at one place.
     std::map<int, std::optional<size_t>> places;
     bool possible = true;
@@ -202,6 +213,7 @@ Loops collapse(const Graph& g, Loops l) {
 
 std::optional<Expr> moved_from(const Graph& g, const Compute& c) {
   if (c.fold != Fold::none || c.body->kind != TermKind::load || c.body->pad) return std::nullopt;
+  if (is_packed(c.dtype())) return std::nullopt;  // rows begin with a byte
   const std::vector<Expr>& dims = g.tensor(c.operands[0]).dims;
   Expr flat = 0;
   for (size_t k = 0; k < dims.size(); ++k) {

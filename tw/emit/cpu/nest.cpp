@@ -49,7 +49,8 @@ int score(Move m) {
   return 0;
 }
 
-const char* const kCounters[] = {"i", "j", "k", "l", "m", "n"};
+/// Not l, which counts the lanes of a vector.
+const char* const kCounters[] = {"i", "j", "k", "m", "n", "o"};
 
 }  // namespace
 

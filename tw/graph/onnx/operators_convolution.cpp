@@ -1,0 +1,194 @@
+#include <fmt/format.h>
+
+#include "tw/graph/onnx/operators.h"
+#include "tw/graph/onnx/window.h"
+
+namespace tw::graph::onnx {
+
+namespace {
+
+using Exprs = std::vector<Expr>;
+
+std::vector<int64_t> kernel_of_weights(Context& c) {
+  std::vector<int64_t> kernel;
+  for (const Expr& e : spatial_dims(c, 1))
+    kernel.push_back(c.g.number(e, "an extent of the window of " + c.name()));
+  return kernel;
+}
+
+/// What a convolution sums, and how many groups its channels are in.
+struct ConvolutionDims {
+  Window w;
+  int64_t groups = 1;
+  Expr channels, results;  // of a group
+};
+
+ConvolutionDims convolution_dims(Context& c) {
+  ConvolutionDims d{window_of(c, kernel_of_weights(c), spatial_dims(c, 0)), c.integer("group", 1),
+                    c.info(1).dims[1], 1};
+  if (d.groups < 1) c.fail("has no groups");
+  const Expr all = c.info(0).dims[1], groups = d.groups;
+  if (!c.g.same(all, d.channels * groups, c.name()))
+    c.fail(fmt::format("has {} channels, wanted {}", c.g.text(all),
+                       c.g.text(c.g.simple(d.channels * groups))));
+  d.results = quotient_of_dims(c.g, std::vector{c.info(1).dims[0]}, std::vector{groups});
+  if (!c.g.same(d.results * groups, c.info(1).dims[0], c.name()))
+    c.fail("has weights that its groups do not divide");
+  return d;
+}
+
+/// Axes: n, group, result of the group, positions; then channel of the group, window.
+Contraction convolution(const ConvolutionDims& d, const Expr& images) {
+  Contraction x;
+  x.result = {images, d.groups, d.results};
+  x.result.insert(x.result.end(), d.w.out.begin(), d.w.out.end());
+  x.summed.assign(d.w.kernel.begin(), d.w.kernel.end());
+  x.summed.insert(x.summed.begin(), d.channels);
+  const int n = d.w.axes();
+  const auto at_k = [n](std::span<const Expr> i, int k) {
+    return i[static_cast<size_t>(4 + n + k)];
+  };
+  x.a = [=, &d](std::span<const Expr> i) {
+    Exprs at = {i[0], i[1] * d.channels + at_k(i, -1)};
+    for (int k = 0; k < n; ++k)
+      at.push_back(d.w.place(k, i[static_cast<size_t>(3 + k)], at_k(i, k)));
+    return at;
+  };
+  x.b = [=, &d](std::span<const Expr> i) {
+    Exprs at = {i[1] * d.results + i[2], at_k(i, -1)};
+    for (int k = 0; k < n; ++k) at.push_back(at_k(i, k));
+    return at;
+  };
+  return x;
+}
+
+/// Groups and their results become channels; a bias of channels is added; narrow floats are cut.
+TensorId finished_convolution(Context& c, TensorId y, const Exprs& dims) {
+  y = reshape(c.g, c.name(), y, dims);
+  const DType t = c.dtype(0);
+  if (!c.has(2)) return converted_to(c, y, t);
+  return joined(c, y, along_channels(c, c.in(2), c.rank(0)), [&](const Term& s, const Term& b) {
+    return cast(op(Opcode::add, s, cast(b, s->dtype)), t);
+  });
+}
+
+std::vector<TensorId> conv(Context& c) {
+  const ConvolutionDims d = convolution_dims(c);
+  Contraction x = convolution(d, c.info(0).dims[0]);
+  const DType t = c.dtype(0);
+  x.pad_a = number_of(t, 0);
+  x.after = [](const Term& s) { return s; };
+  const TensorId y = contract(c.g, c.name(), c.in(0), c.in(1), x);
+  Exprs dims = {c.info(0).dims[0], c.info(1).dims[0]};
+  dims.insert(dims.end(), d.w.out.begin(), d.w.out.end());
+  return {finished_convolution(c, y, dims)};
+}
+
+/// Sums of integers less their zero points: the padding is the zero point, so that it counts 0.
+std::vector<TensorId> conv_integer(Context& c) {
+  const auto less_zero = [&](size_t input, size_t zero) {
+    if (!c.has(zero)) return converted_to(c, c.in(input), i32);
+    TensorId z = c.in(zero);
+    const Exprs dims = c.g.tensor(z).dims;
+    if (dims.size() == 1) {
+      Exprs shape(static_cast<size_t>(c.rank(input)), Expr(1));
+      shape[0] = input == 1 ? dims[0] : Expr(1);
+      z = reshape(c.g, c.name(), z, shape);
+    }
+    return joined(c, c.in(input), z, [](const Term& a, const Term& b) {
+      return op(Opcode::sub, cast(a, i32), cast(b, i32));
+    });
+  };
+  const ConvolutionDims d = convolution_dims(c);
+  Contraction x = convolution(d, c.info(0).dims[0]);
+  x.pad_a = number_of(i32, 0);
+  const TensorId y = contract(c.g, c.name(), less_zero(0, 2), less_zero(1, 3), x);
+  Exprs dims = {c.info(0).dims[0], c.info(1).dims[0]};
+  dims.insert(dims.end(), d.w.out.begin(), d.w.out.end());
+  return {reshape(c.g, c.name(), y, dims)};
+}
+
+/// A transposed convolution: the window moves over the result, and in has what it is moved by.
+struct TransposedWindow {
+  Window w;  // its `in` are the results, its `out` the positions: the extents of the input
+  std::vector<Expr> results;
+};
+
+TransposedWindow transposed_window(Context& c) {
+  TransposedWindow t;
+  Window& w = t.w;
+  w.kernel = kernel_of_weights(c);
+  w.out = spatial_dims(c, 0);
+  const size_t n = w.out.size();
+  if (w.kernel.size() != n) c.fail("has weights of another rank than its input");
+  w.stride = per_axis(c, "strides", n, 1);
+  w.dilation = per_axis(c, "dilations", n, 1);
+  const std::vector<int64_t> pads = per_axis(c, "pads", 2 * n, 0);
+  const std::vector<int64_t> more = per_axis(c, "output_padding", n, 0);
+  const std::vector<int64_t> shape = c.integers("output_shape");
+  const std::string how = c.text("auto_pad", "NOTSET");
+  const bool same = how == "SAME_UPPER" || how == "SAME_LOWER";
+  for (size_t a = 0; a < n; ++a) {
+    const Expr whole =
+        (w.out[a] - Expr(1)) * Expr(w.stride[a]) + Expr(w.span(static_cast<int>(a)) + more[a]);
+    Expr before = how == "VALID" ? 0 : pads[a], after = how == "VALID" ? 0 : pads[a + n];
+    if (same || !shape.empty()) {
+      const Expr wanted = shape.empty() ? w.out[a] * Expr(w.stride[a]) : Expr(shape.at(a));
+      const Expr all = max(whole - wanted, Expr(0)), less = floordiv(all, 2);
+      before = how == "SAME_UPPER" ? less : all - less;
+      after = whole - wanted - before;
+    }
+    w.before.push_back(c.g.simple(before));
+    t.results.push_back(c.g.simple(whole - before - after));
+  }
+  return t;
+}
+
+std::vector<TensorId> conv_transpose(Context& c) {
+  const TransposedWindow t = transposed_window(c);
+  const int n = t.w.axes();
+  const Expr groups = c.integer("group", 1);
+  const Exprs weights = c.info(1).dims;
+  const Expr channels = quotient_of_dims(c.g, std::vector{weights[0]}, std::vector{groups});
+  Compute made;
+  made.operands = {c.in(0), c.in(1)};
+  made.axes = {c.info(0).dims[0], groups, weights[1]};
+  made.axes.insert(made.axes.end(), t.results.begin(), t.results.end());
+  made.rank = 3 + n;
+  made.axes.push_back(channels);
+  made.axes.insert(made.axes.end(), weights.begin() + 2, weights.end());
+  const auto at = [](int k) { return Expr::symbol(axis_symbol(k)); };
+  const Term channel = index(at(1) * channels + at(made.rank));
+  std::vector<Term> x = {axis(0), channel}, w = {channel, axis(2)};
+  const DType dtype = c.dtype(0), sum = accumulator(dtype);
+  Term hit;  // whether the window lies where the stride puts it
+  for (int k = 0; k < n; ++k) {
+    const auto a = static_cast<size_t>(k);
+    const Expr offset = at(3 + k) + t.w.before[a] - at(made.rank + 1 + k) * Expr(t.w.dilation[a]);
+    x.push_back(index(floordiv(offset, t.w.stride[a])));
+    w.push_back(axis(made.rank + 1 + k));
+    if (t.w.stride[a] == 1) continue;
+    const Term here = op(Opcode::eq, index(mod(offset, t.w.stride[a])), constant_int(i64, 0));
+    hit = hit ? op(Opcode::and_, hit, here) : here;
+  }
+  const Term element = cast(load(0, dtype, x, number_of(dtype, 0)), sum);
+  made.fold = Fold::sum;
+  made.body = op(Opcode::mul, hit ? where(hit, element, constant(sum, 0.0)) : element,
+                 cast(load(1, c.dtype(1), w), sum));
+  Exprs dims = {c.info(0).dims[0], c.g.simple(groups * weights[1])};
+  dims.insert(dims.end(), t.results.begin(), t.results.end());
+  return {finished_convolution(c, c.g.compute(std::move(made), c.name()), dims)};
+}
+
+}  // namespace
+
+std::vector<Operator> convolution_operators() {
+  const int64_t n = kLatestOpset;
+  return {
+      {"Conv", 1, n, conv},
+      {"ConvInteger", 10, n, conv_integer},
+      {"ConvTranspose", 1, n, conv_transpose},
+  };
+}
+
+}  // namespace tw::graph::onnx

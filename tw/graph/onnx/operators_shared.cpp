@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+#include <numeric>
+
+#include "tw/base/error.h"
+#include "tw/graph/onnx/elements.h"
+#include "tw/graph/onnx/operators.h"
+
+namespace tw::graph::onnx {
+
+namespace {
+
+/// Factors of a product; constants apart.
+void collect_factors(const Expr& e, std::vector<Expr>& factors, int64_t& constant) {
+  if (e.is_constant()) {
+    constant *= e.constant();
+  } else if (e.kind() == Expr::Kind::mul) {
+    collect_factors(e.lhs(), factors, constant);
+    collect_factors(e.rhs(), factors, constant);
+  } else {
+    factors.push_back(e);
+  }
+}
+
+}  // namespace
+
+Number number_of(DType t, double v) {
+  if (is_float(t)) return {false, 0, v};
+  return {true, static_cast<int64_t>(v), v};
+}
+
+DType type_named(const Context& c, const char* attribute, DType otherwise) {
+  if (!c.has_attribute(attribute)) return otherwise;
+  const auto code = static_cast<int>(c.integer(attribute, 0));
+  if (const std::string fault = type_fault(code); !fault.empty())
+    c.fail(fmt::format("attribute '{}' {}", attribute, fault));
+  return element_type(code);
+}
+
+std::vector<int> axes_from(int first, int rank) {
+  std::vector<int> axes(static_cast<size_t>(std::max(rank - first, 0)));
+  std::iota(axes.begin(), axes.end(), first);
+  return axes;
+}
+
+std::vector<int> named_axes(const Context& c, size_t input, const char* attribute, int rank) {
+  std::vector<int64_t> given;
+  if (c.has(input))
+    given = c.numbers(input);
+  else
+    given = c.integers(attribute);
+  std::vector<int> axes;
+  for (int64_t a : given) axes.push_back(normal_axis(a, rank, "an axis of " + c.node().title()));
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) c.fail("names an axis twice");
+  return axes;
+}
+
+int axis_attribute(const Context& c, int64_t otherwise, int rank) {
+  return normal_axis(c.integer("axis", otherwise), rank, "axis of " + c.node().title());
+}
+
+Expr product_of_dims(std::span<const Expr> dims) {
+  return std::accumulate(dims.begin(), dims.end(), Expr(1),
+                         [](const Expr& a, const Expr& b) { return a * b; });
+}
+
+Expr quotient_of_dims(const Graph& g, std::span<const Expr> of, std::span<const Expr> by) {
+  std::vector<Expr> above, below;
+  int64_t a = 1, b = 1;
+  for (const Expr& e : of) collect_factors(g.simple(e), above, a);
+  for (const Expr& e : by) collect_factors(g.simple(e), below, b);
+  std::erase_if(below, [&](const Expr& e) {
+    const auto at = std::find(above.begin(), above.end(), e);
+    if (at == above.end()) return false;
+    above.erase(at);
+    return true;
+  });
+  const int64_t shared = b == 0 ? 1 : std::gcd(a, b);
+  if (shared > 1) a /= shared, b /= shared;
+  const Expr left = product_of_dims(above) * Expr(a);
+  if (below.empty() && b == 1) return g.simple(left);
+  return g.simple(floordiv(left, product_of_dims(below) * Expr(b)));
+}
+
+TensorId mapped(Context& c, TensorId x, const std::function<Term(const Term&)>& body) {
+  return pointwise(c.g, c.name(), std::vector{x},
+                   [&](std::span<const Term> e) { return body(e[0]); });
+}
+
+TensorId joined(Context& c, TensorId a, TensorId b,
+                const std::function<Term(const Term&, const Term&)>& body) {
+  return pointwise(c.g, c.name(), std::vector{a, b},
+                   [&](std::span<const Term> e) { return body(e[0], e[1]); });
+}
+
+TensorId filled(Context& c, std::vector<Expr> dims, const Term& body) {
+  Compute made;
+  made.rank = static_cast<int>(dims.size());
+  made.axes = std::move(dims);
+  made.body = body;
+  return c.g.compute(std::move(made), c.name());
+}
+
+TensorId converted_to(Context& c, TensorId x, DType t) {
+  if (c.g.tensor(x).dtype == t) return x;
+  return mapped(c, x, [&](const Term& e) { return cast(e, t); });
+}
+
+TensorId along_channels(Context& c, TensorId x, int rank) {
+  std::vector<Expr> dims(static_cast<size_t>(std::max(rank - 1, 1)), Expr(1));
+  dims[0] = c.g.tensor(x).dims.at(0);
+  return reshape(c.g, c.name(), x, std::move(dims));
+}
+
+bool names_output(const Context& c, size_t k) {
+  return k < c.node().outputs.size() && !c.node().outputs[k].empty();
+}
+
+}  // namespace tw::graph::onnx
