@@ -8,7 +8,7 @@
 namespace tw::graph {
 
 /// How many elements are followed as expressions.
-inline constexpr int64_t kMostContents = 256;
+inline constexpr int64_t kMostContents = 1024;
 
 /// The elements of a short integer tensor.
 std::optional<std::vector<Expr>> contents_of(const Tensor& t);

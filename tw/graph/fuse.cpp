@@ -12,8 +12,9 @@ namespace tw::graph {
 
 namespace {
 
-/// Loads and operations of a term that may be computed for each of its uses.
-constexpr int64_t kCheap = 8;
+/// Operations of a term that may be computed again: for each of several loads, and for each of many
+/// elements that read it.
+constexpr int64_t kCheap = 4, kCheaper = 2;
 /// Nodes of a term that a fused node has at most.
 constexpr int64_t kMostTerms = 400;
 
@@ -23,14 +24,21 @@ constexpr Opcode kSlow[] = {Opcode::exp,   Opcode::exp2, Opcode::log, Opcode::si
 
 bool slow(Opcode c) { return std::find(std::begin(kSlow), std::end(kSlow), c) != std::end(kSlow); }
 
-bool cheap(const Term& t) {
+bool cheap(const Term& t, int64_t most) {
   bool quick = true;
   int64_t work = 0;
   for_each(t, [&](const TermNode& n) {
     quick &= n.kind != TermKind::op || !slow(n.code);
-    work += n.kind != TermKind::index && n.kind != TermKind::constant;
+    work += n.kind == TermKind::op || n.kind == TermKind::cast;
   });
-  return quick && work <= kCheap;
+  return quick && work <= most;
+}
+
+/// Whether a term converts or compares what it reads, and no more.
+bool converts(const Term& t) {
+  bool plain = true;
+  for_each(t, [&](const TermNode& n) { plain &= n.kind != TermKind::op || n.code == Opcode::eq; });
+  return plain;
 }
 
 bool moves(const Compute& c) { return c.fold == Fold::none && c.body->kind == TermKind::load; }
@@ -103,19 +111,9 @@ class Fuser {
                        [&](const auto& o) { return o.second == t; });
   }
 
-  /// Whether the memory of the producer's operand serves as it is.
-  bool is_alias(const Compute& c) {
-    const std::optional<Expr> from = moved_from(g_, c);
-    if (!from) return false;
-    Expr flat = 0;
-    for (size_t k = 0; k < c.axes.size(); ++k)
-      flat = flat * c.axes[k] + Expr::symbol(axis_symbol(static_cast<int>(k)));
-    return simplify(flat - *from, {}) == Expr(0);
-  }
-
   bool pull_producers(size_t i) {
     bool changed = false;
-    if (is_alias(nodes_[i].compute)) return false;
+    if (keeps_order(g_, nodes_[i].compute)) return false;
     for (size_t j = 0; j < nodes_[i].compute.operands.size(); ++j) {
       Node* p = producer(nodes_[i].compute.operands[j]);
       if (p == nullptr || p->compute.fold != Fold::none) continue;
@@ -129,17 +127,18 @@ class Fuser {
   }
 
   bool may_pull(const Compute& c, int operand, const Node& p) {
-    if (is_output(p.out) || is_alias(p.compute)) return false;
+    if (is_output(p.out) || keeps_order(g_, p.compute)) return false;
     const Term& body = p.compute.body;
     if (size(body) + size(c.body) + (c.finish ? size(c.finish) : 0) > kMostTerms) return false;
-    const bool light = cheap(body);
+    const bool light = cheap(body, kCheap);
     if (uses_[p.out] > 1 && !moves(p.compute)) return false;
     const std::vector<Term> loads = loads_of(c, operand);
     for (const Term& l : loads) {
       for (const Term& at : l->in)
         if (at->kind != TermKind::index) return false;
       if (!light && !same_coordinates(l, loads[0])) return false;
-      if (!light && c.fold != Fold::none && read_often(c, l)) return false;
+      if (!read_often(c, l)) continue;
+      if (c.fold == Fold::none ? !cheap(body, kCheaper) : !converts(body)) return false;
     }
     return true;
   }

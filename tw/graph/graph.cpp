@@ -5,6 +5,7 @@
 
 #include "tw/base/error.h"
 #include "tw/graph/contents.h"
+#include "tw/graph/loops.h"
 #include "tw/math/facts.h"
 
 namespace tw::graph {
@@ -86,6 +87,13 @@ TensorId Graph::shape_value(const std::string& name, DType t, std::vector<Expr> 
 
 TensorId Graph::compute(Compute c, const std::string& name) {
   for (Expr& e : c.axes) e = simple(e);
+  Facts known = facts();
+  known.merge(facts_of(c.axes));
+  const Change simpler = [&](const Term& n) -> Term {
+    return n->kind == TermKind::index ? index(simplify(n->index, known)) : nullptr;
+  };
+  c.body = rewrite(c.body, simpler);
+  if (c.finish) c.finish = rewrite(c.finish, simpler);
   TensorInfo t{.name = name, .dtype = c.dtype()};
   t.dims.assign(c.axes.begin(), c.axes.begin() + c.rank);
   t.contents = contents_of(*this, c);

@@ -1,5 +1,6 @@
 #include "tw/graph/loops.h"
 
+#include <algorithm>
 #include <map>
 
 #include "tw/math/facts.h"
@@ -182,8 +183,12 @@ class Collapser {
 
 Facts facts_of(const std::vector<Expr>& axes) {
   Facts facts;
-  for (size_t k = 0; k < axes.size(); ++k)
-    facts[axis_symbol(static_cast<int>(k))] = {.range = {0, Interval::kMax}, .below = axes[k]};
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const int64_t last = axes[k].is_constant() ? axes[k].constant() - 1 : Interval::kMax;
+    // An axis without elements has no values that a fact could be wrong for.
+    facts[axis_symbol(static_cast<int>(k))] = {.range = {0, std::max<int64_t>(last, 0)},
+                                               .below = axes[k]};
+  }
   return facts;
 }
 
@@ -211,16 +216,21 @@ Loops collapse(const Graph& g, Loops l) {
   return l;
 }
 
-std::optional<Expr> moved_from(const Graph& g, const Compute& c) {
-  if (c.fold != Fold::none || c.body->kind != TermKind::load || c.body->pad) return std::nullopt;
-  if (is_packed(c.dtype())) return std::nullopt;  // rows begin with a byte
+bool keeps_order(const Graph& g, const Compute& c) {
+  if (c.fold != Fold::none || c.body->kind != TermKind::load || c.body->pad) return false;
   const std::vector<Expr>& dims = g.tensor(c.operands[0]).dims;
-  Expr flat = 0;
+  Expr from = 0, to = 0;
   for (size_t k = 0; k < dims.size(); ++k) {
-    if (c.body->in[k]->kind != TermKind::index) return std::nullopt;
-    flat = flat * dims[k] + c.body->in[k]->index;
+    if (c.body->in[k]->kind != TermKind::index) return false;
+    from = from * dims[k] + c.body->in[k]->index;
   }
-  return simplify(flat, facts_of(c.axes));
+  Expr elements = 1, read = 1;
+  for (size_t k = 0; k < c.axes.size(); ++k) {
+    to = to * c.axes[k] + Expr::symbol(axis_symbol(static_cast<int>(k)));
+    elements = elements * c.axes[k];
+  }
+  for (const Expr& d : dims) read = read * d;
+  return simplify(to - from, facts_of(c.axes)) == Expr(0) && g.simple(elements - read) == Expr(0);
 }
 
 }  // namespace tw::graph

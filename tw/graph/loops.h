@@ -31,8 +31,7 @@ Loops loops_of(const Graph& g, const Compute& c);
 /// then seen with fewer axes. Axes of extent 1 go.
 Loops collapse(const Graph& g, Loops l);
 
-/// The row-major offset of the element that the computation reads of its one operand, when it only
-/// moves elements: in its axes.
-std::optional<Expr> moved_from(const Graph& g, const Compute& c);
+/// Whether the result is its one operand, element for element in row-major order.
+bool keeps_order(const Graph& g, const Compute& c);
 
 }  // namespace tw::graph

@@ -92,18 +92,10 @@ struct Plan::State {
       for (size_t i = 0; i < outputs.size(); ++i)
         if (outputs[i].second == n.out)
           places[static_cast<size_t>(n.out)] = {Place::Kind::output, static_cast<int>(i)};
-      if (places[static_cast<size_t>(n.out)].kind != Place::Kind::output && keeps_order(n.compute))
+      if (places[static_cast<size_t>(n.out)].kind != Place::Kind::output &&
+          keeps_order(g, n.compute))
         alias[static_cast<size_t>(n.out)] = n.compute.operands[0];
     }
-  }
-
-  bool keeps_order(const Compute& c) const {
-    const std::optional<Expr> from = moved_from(g, c);
-    if (!from) return false;
-    Expr flat = 0;
-    for (size_t k = 0; k < c.axes.size(); ++k)
-      flat = flat * c.axes[k] + Expr::symbol(axis_symbol(static_cast<int>(k)));
-    return g.simple(flat - *from) == Expr(0);
   }
 
   Step step(const Node& n, const Device& device, std::map<std::string, Kernel>& kernels) const {
