@@ -146,8 +146,10 @@ class Fuser {
   /// Whether elements are read for several values of the axes.
   static bool read_often(const Compute& c, const Term& load) {
     uint64_t plain = 0;
+    bool folded = false;
     for (const Term& at : load->in) plain |= axes_of(at);
-    for (size_t k = 0; k < c.axes.size(); ++k)
+    for_each(c.body, [&](const TermNode& n) { folded |= &n == load.get(); });
+    for (size_t k = 0; k < (folded ? c.axes.size() : static_cast<size_t>(c.rank)); ++k)
       if (!(plain >> k & 1) && !(c.axes[k] == Expr(1))) return true;
     return false;
   }
