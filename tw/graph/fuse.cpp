@@ -161,7 +161,7 @@ class Fuser {
       for (const Term& at : t->in) key.push_back(g_.text(at->index));
       key.push_back(t->pad ? "pad" : "");
       Term& term = made[key];
-      if (!term) term = padded(t, substitute(body, t->in), p);
+      if (!term) term = padded(c, t, substitute(body, t->in), p);
       return term;
     };
     c.body = rewrite(c.body, put);
@@ -169,16 +169,28 @@ class Fuser {
     forget_operand(c, operand);
   }
 
-  /// What a load with a pad reads: the producer's element only where there is one.
-  Term padded(const Term& load, const Term& inside, const Compute& p) const {
+  /// What a load of c with a pad reads: the producer's element only where there is one.
+  Term padded(const Compute& c, const Term& load, const Term& inside, const Compute& p) const {
     if (!load->pad) return inside;
+    Facts facts;
+    for (size_t k = 0; k < c.axes.size(); ++k)
+      facts[axis_symbol(static_cast<int>(k))] = {.range = {0, Interval::kMax}, .below = c.axes[k]};
     Term all;
     const auto also = [&](const Term& m) { all = all ? op(Opcode::and_, all, m) : m; };
     for (size_t k = 0; k < load->in.size(); ++k) {
-      also(op(Opcode::le, constant_int(i64, 0), load->in[k]));
-      also(op(Opcode::lt, load->in[k], index(p.axes[k])));
+      const Expr& at = load->in[k]->index;
+      if (bounds(at, facts).lo < 0) also(op(Opcode::le, constant_int(i64, 0), load->in[k]));
+      if (!is_below(c, at, p.axes[k])) also(op(Opcode::lt, load->in[k], index(p.axes[k])));
     }
     return all ? where(all, inside, constant(load->dtype, *load->pad)) : inside;
+  }
+
+  /// Whether the coordinate is an axis that is no longer than the extent.
+  static bool is_below(const Compute& c, const Expr& at, const Expr& extent) {
+    if (at.is_constant() && at.constant() == 0 && bounds(extent, {}).lo > 0) return true;
+    if (at.kind() != Expr::Kind::symbol || at.symbol().kind != SymbolKind::loop) return false;
+    const Expr& axis = c.axes[static_cast<size_t>(at.symbol().id)];
+    return bounds(simplify(extent - axis, {}), {}).lo >= 0;
   }
 
   static Term moved_operands(const Term& t, const std::vector<int>& where) {

@@ -76,7 +76,7 @@ std::vector<TensorId> conv(Context& c) {
   const ConvolutionDims d = convolution_dims(c);
   Contraction x = convolution(d, c.info(0).dims[0]);
   const DType t = c.dtype(0);
-  x.pad_a = number_of(t, 0);
+  if (!d.w.inside) x.pad_a = number_of(t, 0);
   x.after = [](const Term& s) { return s; };
   const TensorId y = contract(c.g, c.name(), c.in(0), c.in(1), x);
   Exprs dims = {c.info(0).dims[0], c.info(1).dims[0]};
@@ -101,7 +101,7 @@ std::vector<TensorId> conv_integer(Context& c) {
   };
   const ConvolutionDims d = convolution_dims(c);
   Contraction x = convolution(d, c.info(0).dims[0]);
-  x.pad_a = number_of(i32, 0);
+  if (!d.w.inside) x.pad_a = number_of(i32, 0);
   const TensorId y = contract(c.g, c.name(), less_zero(0, 2), less_zero(1, 3), x);
   Exprs dims = {c.info(0).dims[0], c.info(1).dims[0]};
   dims.insert(dims.end(), d.w.out.begin(), d.w.out.end());
