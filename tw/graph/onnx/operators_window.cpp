@@ -123,8 +123,8 @@ std::vector<TensorId> lp_pool(Context& c) {
 std::vector<Operator> window_operators() {
   const int64_t n = kLatestOpset;
   std::vector<Operator> all = {
-      {"AveragePool", 1, n, average_pool},  {"Conv", 1, n, conv},
-      {"ConvInteger", 10, n, conv_integer}, {"LpPool", 2, n, lp_pool},
+      {"AveragePool", 1, n, average_pool},
+      {"LpPool", 2, n, lp_pool},
       {"MaxPool", 1, n, max_pool},
   };
   for (const Operator& o : convolution_operators()) all.push_back(o);
