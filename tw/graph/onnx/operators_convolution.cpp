@@ -37,26 +37,30 @@ ConvolutionDims convolution_dims(Context& c) {
   return d;
 }
 
-/// Axes: n, group, result of the group, positions; then channel of the group, window.
+/// Axes: n, group where there are several, result of the group, positions; then channel of the
+/// group, window.
 Contraction convolution(const ConvolutionDims& d, const Expr& images) {
+  const bool grouped = d.groups > 1;
+  const int n = d.w.axes(), first = grouped ? 3 : 2;  // of the positions
   Contraction x;
-  x.result = {images, d.groups, d.results};
+  x.result = {images, d.results};
+  if (grouped) x.result.insert(x.result.begin() + 1, d.groups);
   x.result.insert(x.result.end(), d.w.out.begin(), d.w.out.end());
   x.summed.assign(d.w.kernel.begin(), d.w.kernel.end());
   x.summed.insert(x.summed.begin(), d.channels);
-  const int n = d.w.axes();
-  const auto at_k = [n](std::span<const Expr> i, int k) {
-    return i[static_cast<size_t>(4 + n + k)];
+  const auto in_window = [=](std::span<const Expr> i, int k) {
+    return i[static_cast<size_t>(first + n + 1 + k)];
   };
+  const auto channel = [=](std::span<const Expr> i) { return i[static_cast<size_t>(first + n)]; };
   x.a = [=, &d](std::span<const Expr> i) {
-    Exprs at = {i[0], i[1] * d.channels + at_k(i, -1)};
+    Exprs at = {i[0], grouped ? i[1] * d.channels + channel(i) : channel(i)};
     for (int k = 0; k < n; ++k)
-      at.push_back(d.w.place(k, i[static_cast<size_t>(3 + k)], at_k(i, k)));
+      at.push_back(d.w.place(k, i[static_cast<size_t>(first + k)], in_window(i, k)));
     return at;
   };
   x.b = [=, &d](std::span<const Expr> i) {
-    Exprs at = {i[1] * d.results + i[2], at_k(i, -1)};
-    for (int k = 0; k < n; ++k) at.push_back(at_k(i, k));
+    Exprs at = {grouped ? i[1] * d.results + i[2] : i[1], channel(i)};
+    for (int k = 0; k < n; ++k) at.push_back(in_window(i, k));
     return at;
   };
   return x;
@@ -64,7 +68,7 @@ Contraction convolution(const ConvolutionDims& d, const Expr& images) {
 
 /// Groups and their results become channels; a bias of channels is added; narrow floats are cut.
 TensorId finished_convolution(Context& c, TensorId y, const Exprs& dims) {
-  y = reshape(c.g, c.name(), y, dims);
+  if (c.g.tensor(y).dims.size() != dims.size()) y = reshape(c.g, c.name(), y, dims);
   const DType t = c.dtype(0);
   if (!c.has(2)) return converted_to(c, y, t);
   return joined(c, y, along_channels(c, c.in(2), c.rank(0)), [&](const Term& s, const Term& b) {
@@ -76,7 +80,7 @@ std::vector<TensorId> conv(Context& c) {
   const ConvolutionDims d = convolution_dims(c);
   Contraction x = convolution(d, c.info(0).dims[0]);
   const DType t = c.dtype(0);
-  x.pad_a = number_of(t, 0);
+  if (!d.w.inside) x.pad_a = number_of(t, 0);
   x.after = [](const Term& s) { return s; };
   const TensorId y = contract(c.g, c.name(), c.in(0), c.in(1), x);
   Exprs dims = {c.info(0).dims[0], c.info(1).dims[0]};
@@ -101,11 +105,11 @@ std::vector<TensorId> conv_integer(Context& c) {
   };
   const ConvolutionDims d = convolution_dims(c);
   Contraction x = convolution(d, c.info(0).dims[0]);
-  x.pad_a = number_of(i32, 0);
+  if (!d.w.inside) x.pad_a = number_of(i32, 0);
   const TensorId y = contract(c.g, c.name(), less_zero(0, 2), less_zero(1, 3), x);
   Exprs dims = {c.info(0).dims[0], c.info(1).dims[0]};
   dims.insert(dims.end(), d.w.out.begin(), d.w.out.end());
-  return {reshape(c.g, c.name(), y, dims)};
+  return {c.g.tensor(y).dims.size() == dims.size() ? y : reshape(c.g, c.name(), y, dims)};
 }
 
 /// A transposed convolution: the window moves over the result, and in has what it is moved by.

@@ -206,14 +206,15 @@ std::vector<TensorId> split(Context& c) {
 
 /// Position e of an axis of n elements, counted from the back when negative, within [low, high].
 Expr slice_position(Context& c, const Expr& e, const Expr& n, const Expr& low, const Expr& high) {
-  constexpr int64_t kFar = int64_t{1} << 30;  // who means "all" writes more than that
-  if (e.is_constant() && e.constant() >= kFar) return high;
-  if (e.is_constant() && e.constant() <= -kFar) return low;
+  constexpr int64_t kFar = 1'000'000;  // who means "all" writes more than that
   const Interval range = bounds(e, {});
   if (range.lo < 0 && range.hi >= 0)
     throw NeedsSizes(fmt::format("whether {} of {} counts from the back depends on sizes",
                                  c.g.text(e), c.node().title()));
-  return c.g.simple(min(max(range.lo >= 0 ? e : e + n, low), high));
+  const Expr exact = c.g.simple(min(max(range.lo >= 0 ? e : e + n, low), high));
+  if (!e.is_constant() || n.is_constant() || std::abs(e.constant()) < kFar) return exact;
+  const Expr& end = e.constant() > 0 ? high : low;  // where it lies but for very long axes
+  return c.g.same(exact, end, c.name()) ? end : exact;
 }
 
 std::vector<TensorId> slice(Context& c) {

@@ -26,7 +26,7 @@ Compute under_window(Context& c, const Window& w, Fold fold, const Number& pad,
         w.place(k, Expr::symbol(axis_symbol(2 + k)), Expr::symbol(axis_symbol(made.rank + k)))));
   }
   made.fold = fold;
-  made.body = before(load(0, c.dtype(0), at, pad));
+  made.body = before(load(0, c.dtype(0), at, w.inside ? std::nullopt : std::optional(pad)));
   return made;
 }
 

@@ -85,6 +85,9 @@ Window window_of(Context& c, std::vector<int64_t> kernel, const std::vector<Expr
   w.after.resize(n);
   pad_as_said(c, w);
   const bool up = c.integer("ceil_mode", 0) != 0;
+  const auto is_zero = [](const Expr& e) { return e == Expr(0); };
+  w.inside = !up && std::all_of(w.before.begin(), w.before.end(), is_zero) &&
+             std::all_of(w.after.begin(), w.after.end(), is_zero);
   for (size_t a = 0; a < n; ++a) {
     const Expr padded = w.in[a] + w.before[a] + w.after[a];
     const Expr room = padded - Expr(w.span(static_cast<int>(a))), s = w.stride[a];

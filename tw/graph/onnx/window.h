@@ -10,6 +10,8 @@ struct Window {
   std::vector<Expr> before, after;  ///< elements of padding
   std::vector<Expr> in, out;        ///< spatial extents
 
+  bool inside = false;  ///< all of every window lies in the tensor
+
   int axes() const { return static_cast<int>(kernel.size()); }
   /// The coordinate of element k of the window at position o of an axis; may be outside.
   Expr place(int axis, const Expr& o, const Expr& k) const;
