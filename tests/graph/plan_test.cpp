@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tw/graph/build.h"
+#include "tw/graph/constants.h"
 #include "tw/graph/evaluate.h"
 #include "tw/graph/fuse.h"
 #include "tw/runtime/device.h"
@@ -135,6 +136,24 @@ TEST(Plan, ConvolvesByContraction) {
   c.pad_a = Number{false, 0, 0};
   g.output("y", contract(g, "y", x, f, c));
   expect_meaning(g, {{2, 40, 12, 9}, {24, 40, 3, 2}});
+}
+
+TEST(Plan, LaysOutConstantWeights) {
+  Graph g("conv");
+  const TensorId x = g.input("x", f32, {g.dim("N"), 40, 12});
+  const TensorId f = g.constant("f", small_integers(f32, {24, 40, 3}, 5));
+  Contraction c;
+  c.result = {g.tensor(x).dims[0], 24, 10};
+  c.summed = {40, 3};
+  c.a = [](std::span<const Expr> i) { return std::vector<Expr>{i[0], i[3], i[2] + i[4]}; };
+  c.b = [](std::span<const Expr> i) { return std::vector<Expr>{i[1], i[3], i[4]}; };
+  g.output("y", contract(g, "y", x, f, c));
+  Graph laid = g;
+  lay_out_constants(laid);
+  EXPECT_EQ(verify(laid), "");
+  const Compute& after = laid.nodes()[0].compute;
+  EXPECT_THAT(laid.tensor(after.operands[1]).dims, testing::ElementsAre(24, 3, 40));
+  expect_meaning(g, {{2, 40, 12}});
 }
 
 TEST(Plan, MovesElements) {

@@ -78,9 +78,9 @@ TensorId Graph::constant(const std::string& name, Tensor value) {
 }
 
 TensorId Graph::shape_value(const std::string& name, DType t, std::vector<Expr> elements,
-                            bool scalar) {
+                            std::optional<std::vector<Expr>> dims) {
   TensorInfo info{.name = name, .dtype = t};
-  if (!scalar) info.dims = {static_cast<int64_t>(elements.size())};
+  info.dims = dims ? std::move(*dims) : std::vector<Expr>{static_cast<int64_t>(elements.size())};
   info.contents = std::move(elements);
   return add(std::move(info));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,9 +74,9 @@ class Graph {
   Expr dim(const std::string& name);
   TensorId input(const std::string& name, DType t, std::vector<Expr> dims);
   TensorId constant(const std::string& name, Tensor value);
-  /// A short integer tensor whose elements follow from the dims.
+  /// A short integer tensor whose elements follow from the dims; of one axis, or of those extents.
   TensorId shape_value(const std::string& name, DType t, std::vector<Expr> elements,
-                       bool scalar = false);
+                       std::optional<std::vector<Expr>> dims = {});
   /// The result of a computation. Elements that follow from the dims are found at once.
   TensorId compute(Compute c, const std::string& name);
   void output(const std::string& name, TensorId t);
@@ -126,8 +126,14 @@ class NeedsSizes : public UserError {
 /// where that can be told, dtypes of terms agree, extents are those of the result.
 std::string verify(const Graph& g);
 
-/// Text that parse_graph() reads, a line a tensor: docs/graph.md.
+/// A line a tensor, as in docs/graph.md. Elements of constants are not part of it.
 std::string to_string(const Graph& g);
 std::string to_string(const Graph& g, const Node& n);
+
+/// The graph that to_string() wrote. `constant` gives the elements of a constant by its name;
+/// without it they are zeros. UserError with the line for other text.
+using ConstantOf =
+    std::function<Tensor(const std::string& name, DType t, const std::vector<int64_t>& dims)>;
+Graph parse_graph(const std::string& text, const ConstantOf& constant = {});
 
 }  // namespace tw::graph

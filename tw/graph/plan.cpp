@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "tw/base/error.h"
+#include "tw/graph/constants.h"
 #include "tw/graph/loops.h"
 #include "tw/graph/memory.h"
 #include "tw/graph/trace.h"
@@ -61,6 +62,7 @@ struct Plan::State {
   };
 
   State(Graph graph, const Device& device, const PlanOptions& o) : g(std::move(graph)), options(o) {
+    lay_out_constants(g);
     place_tensors();
     std::map<std::string, Kernel> kernels;  // nodes of one form share one
     for (const Node& n : g.nodes())

@@ -16,6 +16,9 @@ struct Product {
 };
 std::optional<Product> product_of(const Compute& c);
 
+/// Summed axes with fewer elements are taken together in a step of a product.
+inline constexpr int64_t kShortDepth = 32;
+
 /// Whether the term is 0 wherever a summed axis is past its extent, because all it reads is outside
 /// its tensor there.
 bool zero_outside(const Loops& l, const Term& t, const std::vector<int>& summed);

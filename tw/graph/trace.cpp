@@ -196,7 +196,7 @@ class Tracer {
   /// A summed axis that is long is walked by itself, short ones together.
   void fill_depth(const std::vector<int>& summed) {
     for (int a : summed)
-      if (!extent(a).is_constant() || extent(a).constant() >= kProduct / 2) {
+      if (!extent(a).is_constant() || extent(a).constant() >= kShortDepth) {
         tile(a) = tile_extent(extent(a), kProduct);
         return;
       }

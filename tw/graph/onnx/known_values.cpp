@@ -88,7 +88,7 @@ std::optional<Tensor> known_value(const Graph& g, TensorId t) {
     if (info.constant) {
       in_part[from] = part.constant(info.name, *info.constant);
     } else if (info.contents) {
-      in_part[from] = part.shape_value(info.name, info.dtype, *info.contents, info.dims.empty());
+      in_part[from] = part.shape_value(info.name, info.dtype, *info.contents, info.dims);
     } else {
       Compute c = g.nodes()[static_cast<size_t>(info.producer)].compute;
       if (!is_small(c.axes)) return std::nullopt;

@@ -23,7 +23,8 @@ std::vector<TensorId> shape_of(Context& c) {
 }
 
 std::vector<TensorId> size_of(Context& c) {
-  return {c.g.shape_value(c.name(), i64, {c.g.simple(product_of_dims(c.info(0).dims))}, true)};
+  return {c.g.shape_value(c.name(), i64, {c.g.simple(product_of_dims(c.info(0).dims))},
+                          std::vector<Expr>{})};
 }
 
 /// The extents that a list with 0 for kept and -1 for the rest means.
