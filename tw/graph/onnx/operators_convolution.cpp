@@ -7,6 +7,8 @@ namespace tw::graph::onnx {
 
 namespace {
 
+const Expr& axis_of(std::span<const Expr> axes, int k) { return axes[static_cast<size_t>(k)]; }
+
 using Exprs = std::vector<Expr>;
 
 std::vector<int64_t> kernel_of_weights(Context& c) {
@@ -49,13 +51,12 @@ Contraction convolution(const ConvolutionDims& d, const Expr& images) {
   x.summed.assign(d.w.kernel.begin(), d.w.kernel.end());
   x.summed.insert(x.summed.begin(), d.channels);
   const auto in_window = [=](std::span<const Expr> i, int k) {
-    return i[static_cast<size_t>(first + n + 1 + k)];
+    return axis_of(i, first + n + 1 + k);
   };
-  const auto channel = [=](std::span<const Expr> i) { return i[static_cast<size_t>(first + n)]; };
+  const auto channel = [=](std::span<const Expr> i) { return axis_of(i, first + n); };
   x.a = [=, &d](std::span<const Expr> i) {
     Exprs at = {i[0], grouped ? i[1] * d.channels + channel(i) : channel(i)};
-    for (int k = 0; k < n; ++k)
-      at.push_back(d.w.place(k, i[static_cast<size_t>(first + k)], in_window(i, k)));
+    for (int k = 0; k < n; ++k) at.push_back(d.w.place(k, axis_of(i, first + k), in_window(i, k)));
     return at;
   };
   x.b = [=, &d](std::span<const Expr> i) {
