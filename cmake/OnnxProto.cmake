@@ -9,6 +9,7 @@ function(tw_add_onnx_proto)
   list(GET proto 0 proto)
   find_program(TW_PROTOC protoc)
   find_library(TW_PROTOBUF_LITE libprotobuf-lite.a)
+  find_library(TW_PROTOBUF_LITE_SHARED libprotobuf-lite.so)
   find_path(TW_PROTOBUF_INCLUDE google/protobuf/message_lite.h)
   if(NOT TW_PROTOC OR NOT TW_PROTOBUF_LITE OR NOT TW_PROTOBUF_INCLUDE)
     message(FATAL_ERROR "protobuf is missing: install protobuf-compiler and libprotobuf-dev")
@@ -22,7 +23,10 @@ function(tw_add_onnx_proto)
   add_library(onnx_proto STATIC ${out}/onnx.pb.cc)
   target_compile_options(onnx_proto PRIVATE -w)
   target_include_directories(onnx_proto SYSTEM PUBLIC ${out} ${TW_PROTOBUF_INCLUDE})
-  target_link_libraries(onnx_proto PUBLIC ${TW_PROTOBUF_LITE} Threads::Threads)
+  # Debian's archive has thread-local variables that only a program can hold.
+  set(shared $<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>)
+  target_link_libraries(onnx_proto PUBLIC Threads::Threads
+    $<IF:${shared},${TW_PROTOBUF_LITE_SHARED},${TW_PROTOBUF_LITE}>)
   target_link_options(onnx_proto INTERFACE LINKER:--exclude-libs,libprotobuf-lite.a)
   # Its header is heavy: the one file that includes it is compiled apart from the others.
   set_source_files_properties(${CMAKE_SOURCE_DIR}/tw/graph/onnx/model.cpp PROPERTIES

@@ -7,8 +7,8 @@ set(TW_EXTERNAL_measure nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS} Threads::T
 set(TW_EXTERNAL_graph onnx_proto)
 set(TW_EXTERNAL_cli CLI11::CLI11 nlohmann_json::nlohmann_json)
 
-set_source_files_properties(${CMAKE_SOURCE_DIR}/tw/cli/parse.cpp PROPERTIES
-  COMPILE_DEFINITIONS TW_VERSION="${PROJECT_VERSION}")
+set_source_files_properties(${CMAKE_SOURCE_DIR}/tw/cli/parse.cpp
+  ${CMAKE_SOURCE_DIR}/tw/capi/error.cpp PROPERTIES COMPILE_DEFINITIONS TW_VERSION="${PROJECT_VERSION}")
 
 # Loops that measure what a machine can do: one file per instruction set, chosen at run time.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -77,6 +77,17 @@ add_custom_target(clang_tests)
 function(tw_add_command)
   add_executable(tilewright ${CMAKE_SOURCE_DIR}/tw/cli/main.cpp)
   target_link_libraries(tilewright PRIVATE tw_cli -static-libstdc++ -static-libgcc)
+endfunction()
+
+# libtilewright.so: the C ABI and nothing else is to be seen of it.
+function(tw_add_library)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/exports.map)
+  add_library(tilewright_library SHARED $<TARGET_OBJECTS:tw_capi>)
+  set_target_properties(tilewright_library PROPERTIES OUTPUT_NAME tilewright SOVERSION 1
+    LINKER_LANGUAGE CXX LINK_DEPENDS ${script})
+  target_link_libraries(tilewright_library PRIVATE tw_capi -static-libstdc++ -static-libgcc)
+  target_link_options(tilewright_library PRIVATE LINKER:--version-script=${script} LINKER:-z,defs)
+  target_include_directories(tilewright_library INTERFACE ${CMAKE_SOURCE_DIR}/tw/capi)
 endfunction()
 
 # tests/<name>/*.cpp becomes the program test_<name>, linked to tests/support and the layers named

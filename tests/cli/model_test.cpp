@@ -52,6 +52,17 @@ TEST_F(ModelCommand, GivesRows) {
   EXPECT_EQ(plan["workspace_bytes"], 0);
 }
 
+TEST_F(ModelCommand, TimesSteps) {
+  expect("run m.onnx --shape x=4,3 --profile", 0, "100.0%");
+  const auto row = nlohmann::json::parse(call("run m.onnx --shape x=4,3 --profile --json").out);
+  EXPECT_EQ(row["name"], "y");
+  EXPECT_EQ(row["bytes"], 4 * (12 + 3 + 12));
+  EXPECT_EQ(row["flops"], 24);
+  EXPECT_GT(row["us"], 0);
+  expect("run m.onnx --shape x=4,3 --profile --output .", 2, "--profile shows no outputs");
+  expect("run softmax --shape m=2,n=2 --profile", 2, "--profile is for models");
+}
+
 TEST_F(ModelCommand, ExplainsThePlan) {
   expect("explain m.onnx", 0,
          "    x f32[N,3]\n  outputs\n    y f32[N,3]\n  dims, of any size: N\n");

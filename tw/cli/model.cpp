@@ -1,6 +1,7 @@
 #include "tw/cli/model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "tw/cli/output.h"
 #include "tw/graph/onnx/model.h"
 #include "tw/graph/session.h"
+#include "tw/measure/compare.h"
 #include "tw/tensor/file.h"
 #include "tw/tensor/message.h"
 #include "tw/tensor/npy.h"
@@ -274,14 +276,82 @@ void print_story(const Session& s, const Arguments& a, const ModelStory& story) 
     fmt::print("  give --shape input=extent,.. for the workspace\n");
 }
 
+/// A step of a plan and what it took.
+struct StepTime {
+  graph::StepInfo info;
+  graph::StepWork work;
+  double us = 0;
+};
+
+/// Medians over a second, of at least kLeastRuns runs.
+std::vector<StepTime> timed_steps(const Session& s, const std::map<std::string, Tensor>& inputs) {
+  constexpr int kLeastRuns = 5;
+  Session::Dims dims;
+  std::vector<TensorView> from;
+  for (const Port& p : s.inputs()) {
+    from.push_back(inputs.at(p.name));
+    dims[p.name] = from.back().dims;
+  }
+  const Session::Prepared p = s.plan(dims);
+  const std::vector<Tensor> made = p.plan->run(from);
+  const std::vector<TensorView> to(made.begin(), made.end());
+  std::vector<StepTime> steps;
+  const std::vector<graph::StepWork> work = p.plan->work(p.sizes);
+  for (const graph::StepInfo& info : p.plan->steps()) steps.push_back({info, work[steps.size()]});
+  std::vector<std::vector<double>> us(steps.size());
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  for (int run = 0; run < kLeastRuns || Clock::now() - begin < std::chrono::seconds(1); ++run) {
+    Clock::time_point last = Clock::now();
+    p.plan->run(from, to, [&](size_t i) {
+      const Clock::time_point now = Clock::now();
+      us[i].push_back(std::chrono::duration<double, std::micro>(now - last).count());
+      last = now;
+    });
+  }
+  for (size_t i = 0; i < steps.size(); ++i) steps[i].us = measure::median(us[i]);
+  return steps;
+}
+
+int profile_model(const Session& s, const std::map<std::string, Tensor>& inputs,
+                  const Arguments& a) {
+  const std::vector<StepTime> steps = timed_steps(s, inputs);
+  double all = 0;
+  for (const StepTime& t : steps) all += t.us;
+  std::vector<nlohmann::json> rows;
+  if (!a.json || !a.json->empty())
+    fmt::print("  {:>4} {:>10} {:>6} {:>8} {:>8}  {:<9} {}\n", "step", "us", "share", "GB/s",
+               "GFLOP/s", "program", "name");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const StepTime& t = steps[i];
+    rows.push_back({{"step", i},
+                    {"name", t.info.name},
+                    {"program", t.info.program},
+                    {"text", t.info.text},
+                    {"us", t.us},
+                    {"bytes", t.work.bytes},
+                    {"flops", t.work.flops}});
+    if (!a.json || !a.json->empty())
+      fmt::print("  {:>4} {:>10.1f} {:>5.1f}% {:>8.2f} {:>8.2f}  {:<9} {}\n", i, t.us,
+                 100 * t.us / all, 1e-3 * static_cast<double>(t.work.bytes) / t.us,
+                 1e-3 * t.work.flops / t.us, t.info.program, t.info.name);
+  }
+  if (!a.json || !a.json->empty()) fmt::print("   all {:>10.1f}\n", all);
+  if (a.json) write_json(*a.json, rows);
+  return 0;
+}
+
 }  // namespace
 
 bool is_model(const std::string& target) { return target.ends_with(".onnx"); }
 
 int run_model(const Arguments& a) {
   const Session s = load(a);
+  if (a.profile && !a.outputs.empty())
+    throw UserError("--profile shows no outputs", "leave --output away");
   const std::map<std::string, std::string> files = files_of(s, a);
   const std::map<std::string, Tensor> inputs = inputs_of(s, a);
+  if (a.profile) return profile_model(s, inputs, a);
   const std::vector<NamedTensor> outputs = s.run({inputs.begin(), inputs.end()});
   std::vector<nlohmann::json> rows;
   for (const NamedTensor& n : outputs) {

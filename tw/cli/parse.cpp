@@ -108,6 +108,9 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
     case Flag::check:
       app.add_flag("--check", a.check, "compare the result with the float64 reference");
       return;
+    case Flag::profile:
+      app.add_flag("--profile", a.profile, "time each step of a model instead of showing outputs");
+      return;
     case Flag::json:
       app.add_option("--json", a.json, "rows as JSON, to FILE or standard output")
           ->expected(0, 1)

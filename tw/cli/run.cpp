@@ -49,7 +49,9 @@ static void print_made_up(const Call& call) {
 
 int run_run(const Arguments& a) {
   if (is_model(a.target)) return run_model(a);
-  if (a.json) throw UserError("--json is for models, the target is a kernel");
+  if (a.json || a.profile)
+    throw UserError(
+        fmt::format("{} is for models, the target is a kernel", a.json ? "--json" : "--profile"));
   const auto files = output_files(kernels::kernel_named(a.target), a);
   Call call = call_of(a);
   const std::string source = run_call(call, a);

@@ -26,6 +26,7 @@ struct Arguments {
   int threads = 0;               ///< 0: all that the device has
   int seeds = 1;
   bool check = false;
+  bool profile = false;
   std::optional<std::string> json;  ///< empty: to standard output
 };
 
@@ -46,6 +47,7 @@ enum class Flag {
   threads,
   seeds,
   check,
+  profile,
   json
 };
 

@@ -88,16 +88,19 @@ const std::vector<Verb>& verbs() {
        .sentence = "run a kernel or a model on tensors from files",
        .target = "a kernel, or MODEL.onnx",
        .target_needed = true,
-       .flags = {input, output, shape, dtype, option, device, threads, mapping, check, json},
+       .flags = {input, output, shape, dtype, option, device, threads, mapping, check, profile,
+                 json},
        .examples =
            "  tilewright run gemm --input A=a.npy --input B=b.npy --output C=c.npy --check\n"
            "  tilewright run softmax --shape m=4,n=1000 --input X=random:7\n"
            "  tilewright run model.onnx --input x=x.npy --output results\n"
            "  tilewright run model.onnx --shape x=1,2048 --threads 1 --json\n"
+           "  tilewright run model.onnx --shape x=1,2048 --profile\n"
            "Of a kernel, --shape names axes, and each output is a file. Of a model, it names an\n"
            "input with all its extents, an input may also be FILE.pb (a TensorProto), and outputs\n"
-           "go to a folder or to files of their own. --json is for models, --dtype, --option,\n"
-           "--mapping and --check are for kernels.\n",
+           "go to a folder or to files of their own. --json and --profile are for models, "
+           "--dtype,\n"
+           "--option, --mapping and --check are for kernels.\n",
        .run = run_run},
   };
   return all;

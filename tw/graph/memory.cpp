@@ -1,6 +1,7 @@
 #include "tw/graph/memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace tw::graph {
@@ -29,6 +30,14 @@ Layout place(const std::vector<Lifetime>& buffers) {
                   i);
   }
   return l;
+}
+
+bool share_bytes(const TensorView& a, const TensorView& b) {
+  const ByteRange in_a = byte_range(a), in_b = byte_range(b);
+  if (in_a.begin == in_a.end || in_b.begin == in_b.end) return false;
+  const char *at_a = static_cast<const char*>(a.data), *at_b = static_cast<const char*>(b.data);
+  return std::less<>()(at_a + in_a.begin, at_b + in_b.end) &&
+         std::less<>()(at_b + in_b.begin, at_a + in_a.end);
 }
 
 }  // namespace tw::graph

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tw/tensor/tensor.h"
+
 namespace tw::graph {
 
 /// A buffer that is in use from step `first` to step `last`, both included.
@@ -20,5 +22,8 @@ struct Layout {
 };
 inline constexpr int64_t kAlignment = 64;
 Layout place(const std::vector<Lifetime>& buffers);
+
+/// Whether some byte lies between the first and the last of both.
+bool share_bytes(const TensorView& a, const TensorView& b);
 
 }  // namespace tw::graph

@@ -266,6 +266,27 @@ struct Plan::State {
     }
   }
 
+  /// Steps may write an output before all inputs are read: it overlaps nothing.
+  void check_outputs(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
+                     const std::vector<std::vector<int64_t>>& dims) const {
+    if (outputs.size() != dims.size())
+      throw UserError(fmt::format("{} outputs, wanted {}", outputs.size(), dims.size()));
+    std::vector<std::pair<std::string, TensorView>> others;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      others.emplace_back(fmt::format("input '{}'", g.tensor(g.inputs()[i]).name), inputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const DType t = g.tensor(g.outputs()[i].second).dtype;
+      const std::string what = fmt::format("output '{}'", g.outputs()[i].first);
+      if (outputs[i].dtype != t || outputs[i].dims != dims[i] || !outputs[i].is_contiguous())
+        throw UserError(fmt::format("{} is {}, wanted {}[{}] without gaps", what,
+                                    to_string(outputs[i]), tw::name(t), fmt::join(dims[i], ",")));
+      for (const auto& [other, view] : others)
+        if (share_bytes(outputs[i], view))
+          throw UserError(fmt::format("{} overlaps {}: outputs may overlap nothing", what, other));
+      others.emplace_back(what, outputs[i]);
+    }
+  }
+
   struct Buffer {
     TensorId tensor = 0;
     int first = 0, last = 0;
@@ -291,7 +312,7 @@ const Graph& Plan::graph() const { return state_->g; }
 std::vector<StepInfo> Plan::steps() const {
   std::vector<StepInfo> all;
   for (const State::Step& s : state_->steps)
-    all.push_back({s.node->name, s.kernel.program().name, to_string(state_->g, *s.node)});
+    all.push_back({s.node->name, s.kernel.program().name, to_string(state_->g, *s.node), s.node});
   return all;
 }
 
@@ -381,8 +402,8 @@ std::vector<Tensor> Plan::run(const std::vector<TensorView>& inputs) const {
   return made;
 }
 
-void Plan::run(const std::vector<TensorView>& inputs,
-               const std::vector<TensorView>& outputs) const {
+void Plan::run(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
+               const std::function<void(size_t)>& done) const {
   const Graph& g = state_->g;
   if (inputs.size() != g.inputs().size())
     throw UserError(fmt::format("{} inputs, wanted {}", inputs.size(), g.inputs().size()));
@@ -398,11 +419,14 @@ void Plan::run(const std::vector<TensorView>& inputs,
     dense.push_back(inputs[i].is_contiguous() ? inputs[i]
                                               : packed.emplace_back(copy(inputs[i])).view());
   }
-  std::unique_ptr<State::Frame> f = state_->take(sizes(dims));
+  const std::vector<int64_t> at = sizes(dims);
+  state_->check_outputs(inputs, outputs, output_dims(at));
+  std::unique_ptr<State::Frame> f = state_->take(at);
   state_->bind(*f, dense, outputs);
   for (size_t i = 0; i < f->calls.size(); ++i) {
     const State::Call& c = f->calls[i];
     if (c.output.count() > 0) state_->steps[i].kernel(c.inputs, {c.output}, c.scalars);
+    if (done) done(i);
   }
   state_->copy_rest(*f, dense, outputs);
   state_->give_back(std::move(f));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,9 +18,17 @@ struct PlanOptions {
 
 /// What a step of a plan is, for those who look.
 struct StepInfo {
-  std::string name;     ///< of the node
-  std::string program;  ///< its tile program's name: product, fold or elements
-  std::string text;     ///< the node in index notation
+  std::string name;            ///< of the node
+  std::string program;         ///< its tile program's name: product, fold or elements
+  std::string text;            ///< the node in index notation
+  const Node* node = nullptr;  ///< of the plan's graph
+};
+
+/// What a step moves and computes: its operands and its result once each; one for each op of an
+/// element, so that a multiply-add counts two.
+struct StepWork {
+  int64_t bytes = 0;
+  double flops = 0;
 };
 
 /// A graph made ready for a device: one launch a node, in order. Immutable or locked inside; calls
@@ -40,13 +49,17 @@ class Plan {
   std::vector<std::vector<int64_t>> output_dims(const std::vector<int64_t>& sizes) const;
   /// Bytes between inputs and outputs at those sizes.
   int64_t workspace(const std::vector<int64_t>& sizes) const;
+  /// Of each step at those sizes.
+  std::vector<StepWork> work(const std::vector<int64_t>& sizes) const;
   /// Compiles what calls of those sizes need; otherwise the first call does.
   void prepare(const std::vector<int64_t>& sizes) const;
 
   /// Runs on tensors in the order of the graph's inputs; gives its outputs.
   std::vector<Tensor> run(const std::vector<TensorView>& inputs) const;
-  /// Into tensors of the caller: contiguous, of output_dims().
-  void run(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs) const;
+  /// Into tensors of the caller: contiguous, of output_dims(), overlapping nothing. `done` hears
+  /// the number of each step when it has run.
+  void run(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
+           const std::function<void(size_t)>& done = {}) const;
 
  private:
   struct State;
