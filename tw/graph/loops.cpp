@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tw/graph/views.h"
 #include "tw/math/facts.h"
 
 namespace tw::graph {
@@ -37,6 +38,7 @@ class Collapser {
   void run() {
     give_axes();
     drop_ones();
+    view_operands(g_, l_);
     for (int k = static_cast<int>(l_.compute.axes.size()) - 2; k >= 0; --k)
       if (k + 1 != l_.compute.rank && mergeable(k)) merge(k);
   }
@@ -111,10 +113,17 @@ class Collapser {
     for (size_t j = 0; j + 1 < n.in.size(); ++j)
       if (plain_axis(n.in[j]) == k && plain_axis(n.in[j + 1]) == k + 1 &&
           equal(dims[j], axes[static_cast<size_t>(k)]) &&
-          equal(dims[j + 1], axes[static_cast<size_t>(k) + 1]) &&
+          equal(dims[j + 1], axes[static_cast<size_t>(k) + 1]) && adjoin(n.operand, j) &&
           !has_padded_rows(l_.operand_types[static_cast<size_t>(n.operand)], dims, j + 1))
         return j;
     return std::nullopt;
+  }
+
+  /// Whether a step along coordinate j leads to where the next one ends.
+  bool adjoin(int operand, size_t j) const {
+    const std::vector<Expr>& strides = l_.operand_strides[static_cast<size_t>(operand)];
+    const std::vector<Expr>& dims = l_.operand_dims[static_cast<size_t>(operand)];
+    return strides.empty() || equal(strides[j], strides[j + 1] * dims[j + 1]);
   }
 
   bool mergeable(int k) const {
@@ -170,6 +179,8 @@ class Collapser {
       std::vector<Expr>& dims = l_.operand_dims[static_cast<size_t>(operand)];
       dims[place] = g_.simple(dims[place] * dims[place + 1]);
       dims.erase(dims.begin() + static_cast<ptrdiff_t>(place) + 1);
+      std::vector<Expr>& strides = l_.operand_strides[static_cast<size_t>(operand)];
+      if (!strides.empty()) strides.erase(strides.begin() + static_cast<ptrdiff_t>(place));
     }
     c.axes[at] = g_.simple(c.axes[at] * c.axes[at + 1]);
     drop_axis(c, k + 1, 0);
@@ -203,10 +214,12 @@ void drop_axis(Compute& c, int gone, const Expr& instead) {
 }
 
 Loops loops_of(const Graph& g, const Compute& c) {
-  Loops l{c, {}, {}};
+  Loops l{c, {}, {}, {}, {}};
   for (TensorId t : c.operands) {
     l.operand_dims.push_back(g.tensor(t).dims);
     l.operand_types.push_back(g.tensor(t).dtype);
+    l.operand_strides.emplace_back();
+    l.operand_offsets.emplace_back(0);
   }
   return l;
 }

@@ -7,12 +7,14 @@
 
 namespace tw::graph {
 
-/// A computation with the extents of its operands, apart from the graph: what a program is traced
-/// of. Operands and the result lie in memory in row-major order.
+/// A computation with how it sees its operands, apart from the graph: what a program is traced of.
+/// The result lies in memory in row-major order.
 struct Loops {
   Compute compute;
   std::vector<std::vector<Expr>> operand_dims;  ///< of compute.operands
   std::vector<DType> operand_types;
+  std::vector<std::vector<Expr>> operand_strides = {};  ///< in elements; none: row-major
+  std::vector<Expr> operand_offsets = {};               ///< of the first element
 
   std::vector<Expr> result_dims() const {
     return {compute.axes.begin(), compute.axes.begin() + compute.rank};
@@ -27,8 +29,8 @@ void drop_axis(Compute& c, int gone, const Expr& instead);
 
 Loops loops_of(const Graph& g, const Compute& c);
 
-/// Neighbouring axes that every operand has side by side, or not at all, become one; operands are
-/// then seen with fewer axes. Axes of extent 1 go.
+/// Operands get views in which they are read (views.h). Neighbouring axes that every operand has
+/// side by side, or not at all, become one. Axes of extent 1 go.
 Loops collapse(const Graph& g, Loops l);
 
 /// Whether the result is its one operand, element for element in row-major order.

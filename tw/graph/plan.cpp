@@ -36,6 +36,8 @@ struct Plan::State {
   struct Argument {
     TensorId tensor = 0;
     std::vector<Expr> dims;
+    std::vector<Expr> strides = {};  // none: row-major
+    Expr offset = 0;                 // of the first element
   };
 
   struct Step {
@@ -112,7 +114,8 @@ struct Plan::State {
     }
     Step s{at->second, {}, {n.out, l.result_dims()}, std::move(t.scalars), &n};
     for (size_t j = 0; j < l.operand_dims.size(); ++j)
-      s.inputs.push_back({l.compute.operands[j], l.operand_dims[j]});
+      s.inputs.push_back(
+          {l.compute.operands[j], l.operand_dims[j], l.operand_strides[j], l.operand_offsets[j]});
     return s;
   }
 
@@ -137,6 +140,19 @@ struct Plan::State {
 
   int64_t value(const Expr& e, const std::vector<int64_t>& sizes) const {
     return evaluate(e, [&](Symbol s) { return sizes.at(static_cast<size_t>(s.id)); });
+  }
+
+  std::vector<int64_t> numbers(const std::vector<Expr>& all,
+                               const std::vector<int64_t>& sizes) const {
+    std::vector<int64_t> found;
+    for (const Expr& e : all) found.push_back(value(e, sizes));
+    return found;
+  }
+
+  /// So many elements further; nowhere stays nowhere.
+  static void* moved(const TensorView& v, int64_t elements) {
+    if (v.data == nullptr || elements == 0) return v.data;
+    return static_cast<char*>(v.data) + elements * bytes(v.dtype);
   }
 
   std::vector<int64_t> values(const std::vector<Expr>& dims,
@@ -194,7 +210,7 @@ struct Plan::State {
     const auto seen = [&](const Argument& a) {
       const DType t = g.tensor(a.tensor).dtype;
       TensorView v{nullptr, t, values(a.dims, sizes), {}};
-      v.strides = contiguous_strides(v.dims, t);
+      v.strides = a.strides.empty() ? contiguous_strides(v.dims, t) : numbers(a.strides, sizes);
       const TensorId base = alias_of(a.tensor);
       const Place& p = places[static_cast<size_t>(base)];
       if (p.kind == Place::Kind::workspace)
@@ -202,6 +218,7 @@ struct Plan::State {
       if (p.kind == Place::Kind::constant) v.data = g.tensor(base).constant->view().data;
       if (p.kind == Place::Kind::contents)
         v.data = f->contents[static_cast<size_t>(base)].view().data;
+      v.data = moved(v, value(a.offset, sizes));
       return v;
     };
     for (const Step& s : steps) {
@@ -217,15 +234,17 @@ struct Plan::State {
   /// Addresses of what the caller gave.
   void bind(Frame& f, const std::vector<TensorView>& inputs,
             const std::vector<TensorView>& outputs) const {
-    const auto given = [&](TensorId t, TensorView& v) {
-      const Place& p = places[static_cast<size_t>(alias_of(t))];
-      if (p.kind == Place::Kind::input) v.data = inputs[static_cast<size_t>(p.index)].data;
-      if (p.kind == Place::Kind::output) v.data = outputs[static_cast<size_t>(p.index)].data;
+    const auto given = [&](const Argument& a, TensorView& v) {
+      const Place& p = places[static_cast<size_t>(alias_of(a.tensor))];
+      if (p.kind != Place::Kind::input && p.kind != Place::Kind::output) return;
+      const auto& callers = p.kind == Place::Kind::input ? inputs : outputs;
+      v.data = callers[static_cast<size_t>(p.index)].data;
+      v.data = moved(v, value(a.offset, f.sizes));
     };
     for (size_t i = 0; i < steps.size(); ++i) {
       for (size_t j = 0; j < steps[i].inputs.size(); ++j)
-        given(steps[i].inputs[j].tensor, f.calls[i].inputs[j]);
-      given(steps[i].output.tensor, f.calls[i].output);
+        given(steps[i].inputs[j], f.calls[i].inputs[j]);
+      given(steps[i].output, f.calls[i].output);
     }
   }
 
@@ -372,8 +391,11 @@ void Plan::prepare(const std::vector<int64_t>& sizes) const {
   uintptr_t next = uintptr_t{1} << 60;
   const auto give_address = [&](TensorView& v) {
     if (v.data != nullptr) return;
+    const ByteRange r = byte_range(v);
+    const auto rounded = [](int64_t n) { return (n / kAlignment + 1) * kAlignment; };
+    next += static_cast<uintptr_t>(rounded(-r.begin));
     v.data = reinterpret_cast<void*>(next);
-    next += static_cast<uintptr_t>(byte_count(v.dtype, v.dims) / kAlignment + 1) * kAlignment;
+    next += static_cast<uintptr_t>(rounded(r.end));
   };
   for (size_t i = 0; i < state_->steps.size(); ++i) {
     State::Call c = f->calls[i];
