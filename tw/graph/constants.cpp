@@ -8,17 +8,21 @@ namespace tw::graph {
 
 namespace {
 
-/// The axes that the coordinates of a load are, when each is one, of its own.
+/// The axes that the coordinates of a load are, when each is one of its own or 0 (then -1).
 std::optional<std::vector<int>> plain_axes(const Term& load) {
   std::vector<int> axes;
   for (const Term& at : load->in) {
+    if (at->kind == TermKind::index && at->index == Expr(0)) {
+      axes.push_back(-1);
+      continue;
+    }
     if (at->kind != TermKind::index || at->index.kind() != Expr::Kind::symbol) return std::nullopt;
     const Symbol s = at->index.symbol();
     if (s.kind != SymbolKind::loop) return std::nullopt;
     if (std::find(axes.begin(), axes.end(), s.id) != axes.end()) return std::nullopt;
     axes.push_back(s.id);
   }
-  return axes.empty() ? std::nullopt : std::optional(axes);
+  return axes;
 }
 
 /// The summed axis that a trace walks in blocks.
@@ -83,7 +87,9 @@ void lay_out_constants(Graph& g) {
       if (!reads_once(n.compute, load)) continue;
       const int along = walked(n.compute, p->summed);
       const std::vector<int>& kept = factor == p->a ? p->rows : p->columns;
-      if (axes->back() == along || axes->back() == kept.back()) continue;
+      const auto last =
+          std::find_if(axes->rbegin(), axes->rend(), [](int axis) { return axis >= 0; });
+      if (last == axes->rend() || *last == along || *last == kept.back()) continue;
       turn(g, n.compute, load, *axes, along);
     }
   }

@@ -30,7 +30,8 @@ std::optional<Product> product_of(const Compute& c) {
   if (p.sum == f32 && p.a->dtype != p.b->dtype) p.a = c.body->in[0], p.b = c.body->in[1];
   if (!floats && !(p.sum == i32 && narrow)) return std::nullopt;
   uint64_t a = axes_of(p.a), b = axes_of(p.b);
-  const int last = c.rank - 1;
+  int last = c.rank - 1;  // that has several elements
+  while (last > 0 && c.axes[static_cast<size_t>(last)] == Expr(1)) --last;
   if (has(a, last) && !has(b, last)) {
     std::swap(p.a, p.b);
     std::swap(a, b);
@@ -40,6 +41,7 @@ std::optional<Product> product_of(const Compute& c) {
     (both ? p.batch : has(a, k) ? p.rows : p.columns).push_back(k);
   }
   for (int k = c.rank; k < static_cast<int>(c.axes.size()); ++k) {
+    if (c.axes[static_cast<size_t>(k)] == Expr(1) && !has(a, k) && !has(b, k)) continue;
     if (!has(a, k) || !has(b, k)) return std::nullopt;
     p.summed.push_back(k);
   }
