@@ -10,6 +10,8 @@
 #include "tw/graph/fuse.h"
 #include "tw/runtime/device.h"
 
+#include "tests/support/expect_error.h"
+
 namespace tw::graph {
 namespace {
 
@@ -239,6 +241,52 @@ TEST(Plan, SaysWhatInputsMustBe) {
   EXPECT_THROW(plan.run({small_integers(i32, {5, 6}, 1)}), UserError);
   EXPECT_THROW(plan.run({small_integers(f32, {500, 6}, 1)}), UserError);
   EXPECT_EQ(plan.run({small_integers(f32, {5, 6}, 1)}).size(), 1u);
+}
+
+/// d = (a + 3) + (a + b), e = sum of a over N, of a, b: f32[N,7].
+Graph two_outputs() {
+  Graph g("two");
+  const Expr n = g.dim("N");
+  const TensorId a = g.input("a", f32, {n, 7}), b = g.input("b", f32, {n, 7});
+  g.output("d", pointwise(g, "d", std::vector{a, b}, [](std::span<const Term> x) {
+             return op(Opcode::add, op(Opcode::add, x[0], constant(f32, 3)),
+                       op(Opcode::add, x[0], x[1]));
+           }));
+  g.output("e", reduce(g, "e", a, {.fold = Fold::sum, .axes = {0}, .keep = false}));
+  return g;
+}
+
+TEST(Plan, ChecksOutputsOfTheCaller) {
+  const Plan plan(two_outputs(), Device::open("cpu:0"));
+  const Tensor a = small_integers(f32, {4, 7}, 1), b = small_integers(f32, {4, 7}, 2);
+  const Tensor d = host_tensor(f32, {4, 7}), e = host_tensor(f32, {7});
+  const auto run = [&](std::vector<TensorView> outputs) {
+    return [&, outputs] { plan.run({a.view(), b.view()}, outputs); };
+  };
+  EXPECT_NO_THROW(run({d, e})());
+  TW_EXPECT_ERROR(UserError, "1 outputs, wanted 2", run({d}));
+  TW_EXPECT_ERROR(UserError, "output 'e' is f32[4,7]", run({d, d}));
+  TW_EXPECT_ERROR(UserError, "output 'd' is f64[4,7]", run({host_tensor(f64, {4, 7}), e}));
+  TW_EXPECT_ERROR(UserError, "wanted f32[4,7] without gaps",
+                  run({host_tensor(f32, {7, 4}).transpose(0, 1), e}));
+  TW_EXPECT_ERROR(UserError, "output 'd' overlaps input 'b'", run({b, e}));
+  TW_EXPECT_ERROR(UserError, "output 'e' overlaps output 'd'",
+                  run({d, d.slice(0, 3, 4).reshape({7})}));
+}
+
+TEST(Plan, SaysWhatStepsMoveAndCompute) {
+  const Plan plan(two_outputs(), Device::open("cpu:0"));
+  const std::vector<StepWork> work = plan.work(plan.sizes({{4, 7}, {4, 7}}));
+  ASSERT_EQ(work.size(), 2);
+  EXPECT_EQ(work[0].bytes, 3 * 4 * 28);
+  EXPECT_EQ(work[0].flops, 3 * 28);
+  EXPECT_EQ(work[1].bytes, 4 * 28 + 4 * 7);
+  EXPECT_EQ(work[1].flops, 28);
+  const Tensor a = small_integers(f32, {4, 7}, 1), d = host_tensor(f32, {4, 7}),
+               e = host_tensor(f32, {7});
+  std::vector<size_t> done;
+  plan.run({a.view(), a.view()}, {d.view(), e.view()}, [&](size_t i) { done.push_back(i); });
+  EXPECT_EQ(done, (std::vector<size_t>{0, 1}));
 }
 
 }  // namespace
