@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-COMMAND = sys.argv.pop()
+COMMAND = str(pathlib.Path(sys.argv.pop()).resolve())
 
 
 class Filetype(unittest.TestCase):
