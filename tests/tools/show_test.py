@@ -33,6 +33,16 @@ class Show(ToolTest):
                              ("exit status (.*)", "== 3"), ("absent ([0-9.]+)", "<= 1"))
         self.assertEqual(self.outcomes(items), ["FAIL", "PASS", "FAIL"])
 
+    def test_a_figure_without_a_bar_is_shown(self):
+        items = self.command("echo ratio 0.5", ("ratio ([0-9.]+)", ">= 0.4"))
+        items[0]["figures"].append({"says": "g", "find": "ratio ([0-9.]+)"})
+        done = self.show(items)
+        self.assertIn("0.5  bar none      shown", done.stdout)
+        self.assertIn("1 PASS, 0 FAIL, 0 NOT RUN", done.stdout)
+        self.assertEqual(done.returncode, 0)
+        items[0]["figures"][1]["find"] = "absent ([0-9.]+)"
+        self.assertEqual(self.show(items).returncode, 1)
+
     def test_what_does_not_exist_was_not_run(self):
         figure = {"says": "f", "find": "(1)", "bar": "== 1"}
         self.assertEqual(self.outcomes([{"says": "s", "command": "bin/no", "figures": [figure]}]),
