@@ -19,6 +19,13 @@ struct Offset {
 
 }  // namespace
 
+TileView window_of(const TensorRef& x, std::vector<Index> origin, Extents extents) {
+  if (extents.size() < 2 || extents[0] != 1) return x.window(origin, extents);
+  const Index first = origin[0];
+  return window_of(x[first], {origin.begin() + 1, origin.end()},
+                   {extents.begin() + 1, extents.end()});
+}
+
 Parameters::Parameters(Trace& k, const Graph& g, const Loops& l) : k_(k), g_(g) {
   const auto extents = [&](const std::vector<Expr>& dims) {
     std::vector<Index> all;
@@ -188,8 +195,9 @@ std::optional<Tile> TileEvaluator::loaded_block(const TermNode& n) {
     origin.push_back(block_.origin[a] + parameters_.index(o->rest));
     extents.push_back(block_.extents[a]);
   }
-  const Tile block = load(parameters_.operand(n.operand).window(origin, extents),
+  const Tile block = load(window_of(parameters_.operand(n.operand), origin, extents),
                           {.pad = n.pad ? constant_of(*n.pad) : Constant(0)});
+  order.erase(order.begin(), order.end() - static_cast<ptrdiff_t>(block.type().shape.size()));
   std::vector<int> perm;  // axes of the tile in the block's order, fixed ones first
   for (int k = 0; k < static_cast<int>(order.size()); ++k) perm.push_back(k);
   std::stable_sort(perm.begin(), perm.end(), [&](int x, int y) {

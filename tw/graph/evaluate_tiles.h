@@ -15,6 +15,9 @@ struct Block {
   std::vector<Index> origin;
 };
 
+/// A window without the axes in front along which it has one element: those are fixed.
+TileView window_of(const TensorRef& x, std::vector<Index> origin, Extents extents);
+
 /// What a program is traced with: parameters, and dims by what they are.
 class Parameters {
  public:

@@ -144,7 +144,8 @@ class Tracer {
     std::vector<Index> origin;
     for (size_t a = 0; a < shape.size(); ++a)
       origin.emplace_back(place_[a] * Expr(tile_[a]), owner());
-    store(p_.result().window(origin, shape), reshape(full, shape));
+    const TileView to = window_of(p_.result(), origin, shape);
+    store(to, reshape(full, to.type.shape));
   }
 
   void elements() {
@@ -217,6 +218,9 @@ class Tracer {
   Tile to_result(const Tile& acc, const Product& x) {
     std::vector<int> order = x.rows;
     order.insert(order.end(), x.columns.begin(), x.columns.end());
+    std::vector<int> wide = order;
+    std::erase_if(wide, [&](int a) { return tile(a) == 1; });
+    if (std::is_sorted(wide.begin(), wide.end())) return reshape(acc, result_shape());
     Extents split;
     for (int a : order) split.push_back(tile(a));
     std::vector<int> perm = range(0, static_cast<int>(order.size()));
@@ -225,9 +229,7 @@ class Tracer {
     });
     const Tile apart = reshape(acc, split);
     const Tile t = std::is_sorted(perm.begin(), perm.end()) ? apart : transpose(apart, perm);
-    Extents shape = tile_;
-    for (size_t a = static_cast<size_t>(rank_); a < shape.size(); ++a) shape[a] = 1;
-    return reshape(t, shape);
+    return reshape(t, result_shape());
   }
 
   void fold() {
