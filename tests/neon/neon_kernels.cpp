@@ -148,7 +148,7 @@ class Emulated {
   }
 
  private:
-  static int64_t size(const TensorView& t) { return t.count() * bytes(t.dtype); }
+  static int64_t size(const TensorView& t) { return byte_count(t.dtype, t.dims); }
 
   const Options& options_;
   const Folder& folder_;
