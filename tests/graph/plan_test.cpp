@@ -216,6 +216,25 @@ TEST(Plan, KeepsProductsWithInfinities) {
   EXPECT_EQ(g.nodes()[0].compute.fold, Fold::sum);
 }
 
+TEST(Plan, KeepsPadsApart) {
+  Graph g("pads");
+  const TensorId x = g.input("x", f32, {g.dim("N"), 6});
+  const TensorId y = pointwise(g, "y", std::vector{x},
+                               [](std::span<const Term> e) { return op(Opcode::add, e[0], e[0]); });
+  const auto padded = [&](double pad) {
+    return view(
+        g, "padded", y, {g.tensor(x).dims[0], 8},
+        [](std::span<const Expr> i) {
+          return std::vector<Expr>{i[0], i[1] - 1};
+        },
+        Number{false, 0, pad});
+  };
+  const std::vector<TensorId> both = {padded(3), padded(5)};
+  g.output("z", pointwise(g, "z", both,
+                          [](std::span<const Term> e) { return op(Opcode::mul, e[0], e[1]); }));
+  expect_meaning(g, {{4, 6}});
+}
+
 TEST(Plan, FollowsSizes) {
   Graph g("sizes");
   const Expr n = g.dim("N");

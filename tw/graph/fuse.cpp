@@ -57,8 +57,9 @@ std::vector<Term> loads_of(const Compute& c, int operand) {
   return found;
 }
 
-bool same_coordinates(const Term& a, const Term& b) {
-  if (a->pad.has_value() != b->pad.has_value()) return false;
+/// Whether two loads of one operand read the same element.
+bool read_alike(const Term& a, const Term& b) {
+  if (a->pad != b->pad) return false;
   for (size_t k = 0; k < a->in.size(); ++k) {
     const TermNode &x = *a->in[k], &y = *b->in[k];
     if (x.kind != TermKind::index || y.kind != TermKind::index || !(x.index == y.index))
@@ -136,7 +137,7 @@ class Fuser {
     for (const Term& l : loads) {
       for (const Term& at : l->in)
         if (at->kind != TermKind::index) return false;
-      if (!light && !same_coordinates(l, loads[0])) return false;
+      if (!light && !read_alike(l, loads[0])) return false;
       if (!read_often(c, l)) continue;
       if (c.fold == Fold::none ? !cheap(body, kCheaper) : !converts(body)) return false;
     }
@@ -163,15 +164,13 @@ class Fuser {
     }
     const Term body = moved_operands(p.body, where);
     const Facts facts = facts_of(c.axes);
-    std::map<std::vector<std::string>, Term> made;  // one term for equal coordinates
+    std::vector<std::pair<Term, Term>> made;  // loads, and one term for those that read alike
     const Change put = [&](const Term& t) -> Term {
       if (t->kind != TermKind::load || t->operand != operand) return nullptr;
-      std::vector<std::string> key;
-      for (const Term& at : t->in) key.push_back(g_.text(at->index));
-      key.push_back(t->pad ? "pad" : "");
-      Term& term = made[key];
-      if (!term) term = padded(t, substitute(body, t->in), p, facts);
-      return term;
+      const auto known = std::find_if(made.begin(), made.end(),
+                                      [&](const auto& m) { return read_alike(m.first, t); });
+      if (known != made.end()) return known->second;
+      return made.emplace_back(t, padded(t, substitute(body, t->in), p, facts)).second;
     };
     c.body = rewrite(c.body, put);
     if (c.finish) c.finish = rewrite(c.finish, put);
@@ -234,7 +233,7 @@ class Fuser {
     const std::vector<Term> loads = loads_of(c, operand);
     if (loads.empty() || c.rank != p.rank) return std::nullopt;
     for (const Term& l : loads)
-      if (l->pad || !same_coordinates(l, loads[0])) return std::nullopt;
+      if (l->pad || !read_alike(l, loads[0])) return std::nullopt;
     std::vector<int> axes;
     uint64_t taken = 0;
     for (int k = 0; k < p.rank; ++k) {
