@@ -16,11 +16,9 @@ std::optional<std::vector<int>> plain_axes(const Term& load) {
       axes.push_back(-1);
       continue;
     }
-    if (at->kind != TermKind::index || at->index.kind() != Expr::Kind::symbol) return std::nullopt;
-    const Symbol s = at->index.symbol();
-    if (s.kind != SymbolKind::loop) return std::nullopt;
-    if (std::find(axes.begin(), axes.end(), s.id) != axes.end()) return std::nullopt;
-    axes.push_back(s.id);
+    const std::optional<int> axis = axis_at(at);
+    if (!axis || std::find(axes.begin(), axes.end(), *axis) != axes.end()) return std::nullopt;
+    axes.push_back(*axis);
   }
   return axes;
 }

@@ -55,26 +55,7 @@ Index Parameters::index(const Expr& e) {
     return dims_.emplace(g_.text(e), k_.dim(name)).first->second;
   }
   const Index a = index(e.lhs()), b = index(e.rhs());
-  switch (e.kind()) {
-    case Expr::Kind::add:
-      return a + b;
-    case Expr::Kind::sub:
-      return a - b;
-    case Expr::Kind::mul:
-      return a * b;
-    case Expr::Kind::floordiv:
-      return a / b;
-    case Expr::Kind::mod:
-      return a % b;
-    case Expr::Kind::min:
-      return min(a, b);
-    case Expr::Kind::max:
-      return max(a, b);
-    case Expr::Kind::constant:
-    case Expr::Kind::symbol:
-      break;
-  }
-  throw InternalError("an expression of no kind");
+  return {Expr::binary(e.kind(), a.expr(), b.expr()), a.owner() ? a.owner() : b.owner()};
 }
 
 TileEvaluator::TileEvaluator(Trace& k, const Graph& g, const Loops& l, Parameters& parameters,
@@ -126,38 +107,11 @@ Tile TileEvaluator::axis_index(int k) {
 }
 
 Tile TileEvaluator::of_expr(const Expr& e) {
-  bool axes = false;
-  for_each_symbol(e, [&](Symbol s) { axes |= s.kind == SymbolKind::loop; });
-  if (!axes) return k_.zeros(i64, ones()) + parameters_.index(e);
+  if (!mentions_axes(e)) return k_.zeros(i64, ones()) + parameters_.index(e);
   if (e.kind() == Expr::Kind::symbol) return axis_index(e.symbol().id);
-  const Tile a = of_expr(e.lhs()), b = of_expr(e.rhs());
-  const bool natural = bounds(e.lhs(), facts_).lo >= 0 && bounds(e.rhs(), facts_).lo >= 0;
-  switch (e.kind()) {
-    case Expr::Kind::add:
-      return a + b;
-    case Expr::Kind::sub:
-      return a - b;
-    case Expr::Kind::mul:
-      return a * b;
-    case Expr::Kind::min:
-      return min(a, b);
-    case Expr::Kind::max:
-      return max(a, b);
-    case Expr::Kind::floordiv: {
-      const Tile q = a / b;
-      if (natural) return q;
-      return where((a % b) * b < 0, q - 1, q);  // floors where the signs differ
-    }
-    case Expr::Kind::mod: {
-      const Tile r = a % b;
-      if (natural) return r;
-      return where(r * b < 0, r + b, r);
-    }
-    case Expr::Kind::constant:
-    case Expr::Kind::symbol:
-      break;
-  }
-  throw InternalError("an expression of no kind");
+  const Term t = as_ops(e, facts_);
+  made_.push_back(t);
+  return value(t);
 }
 
 std::optional<Tile> TileEvaluator::loaded_block(const TermNode& n) {
@@ -172,9 +126,7 @@ std::optional<Tile> TileEvaluator::loaded_block(const TermNode& n) {
     });
     if (axes == 0) return o;
     o.rest = simplify(e - Expr::symbol(axis_symbol(o.axis)), facts_);
-    bool fixed = axes == 1;
-    for_each_symbol(o.rest, [&](Symbol s) { fixed &= s.kind != SymbolKind::loop; });
-    return fixed ? std::optional(o) : std::nullopt;
+    return axes == 1 && !mentions_axes(o.rest) ? std::optional(o) : std::nullopt;
   };
   std::vector<Index> origin;
   Extents extents;

@@ -69,6 +69,7 @@ class TileEvaluator {
   Facts facts_;
   std::optional<Tile> result_;
   std::unordered_map<const TermNode*, Tile> known_;
+  std::vector<Term> made_;  // keeps nodes that known_ has alive
   std::map<int, Tile> axes_;
 };
 

@@ -239,10 +239,8 @@ class Fuser {
     for (int k = 0; k < p.rank; ++k) {
       const TermNode& at = *loads[0]->in[static_cast<size_t>(k)];
       if (at.kind != TermKind::index) return std::nullopt;
-      int axis = -1;
-      if (at.index.kind() == Expr::Kind::symbol && at.index.symbol().kind == SymbolKind::loop)
-        axis = at.index.symbol().id;
-      else if (at.index == Expr(0) && p.axes[static_cast<size_t>(k)] == Expr(1))
+      int axis = axis_at(loads[0]->in[static_cast<size_t>(k)]).value_or(-1);
+      if (at.index == Expr(0) && p.axes[static_cast<size_t>(k)] == Expr(1))
         axis = free_one(c, loads[0], taken);
       if (axis < 0 || taken >> axis & 1) return std::nullopt;
       const Expr &a = p.axes[static_cast<size_t>(k)], &b = c.axes[static_cast<size_t>(axis)];

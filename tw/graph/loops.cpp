@@ -10,14 +10,6 @@ namespace tw::graph {
 
 namespace {
 
-/// The axis that a coordinate is, when it is just that.
-std::optional<int> plain_axis(const Term& t) {
-  if (t->kind != TermKind::index || t->index.kind() != Expr::Kind::symbol) return std::nullopt;
-  const Symbol s = t->index.symbol();
-  if (s.kind != SymbolKind::loop) return std::nullopt;
-  return s.id;
-}
-
 bool mentions_axis(const Term& t, int axis) { return axes_of(t) >> axis & 1; }
 
 /// Replaces parts of both terms of a computation.
@@ -111,7 +103,7 @@ class Collapser {
     const std::vector<Expr>& dims = l_.operand_dims[static_cast<size_t>(n.operand)];
     const std::vector<Expr>& axes = l_.compute.axes;
     for (size_t j = 0; j + 1 < n.in.size(); ++j)
-      if (plain_axis(n.in[j]) == k && plain_axis(n.in[j + 1]) == k + 1 &&
+      if (axis_at(n.in[j]) == k && axis_at(n.in[j + 1]) == k + 1 &&
           equal(dims[j], axes[static_cast<size_t>(k)]) &&
           equal(dims[j + 1], axes[static_cast<size_t>(k) + 1]) && adjoin(n.operand, j) &&
           !has_padded_rows(l_.operand_types[static_cast<size_t>(n.operand)], dims, j + 1))

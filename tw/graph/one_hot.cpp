@@ -34,10 +34,8 @@ std::optional<int> counter_of(const Graph& g, const Compute& c, Term t) {
     if (!k || !(c.axes[static_cast<size_t>(*k)] == x.dims[*axis])) return std::nullopt;
     return k;
   }
-  if (t->kind != TermKind::index || t->index.kind() != Expr::Kind::symbol) return std::nullopt;
-  const Symbol s = t->index.symbol();
-  if (s.kind != SymbolKind::loop || s.id < c.rank) return std::nullopt;
-  return s.id;
+  const std::optional<int> k = axis_at(t);
+  return k && *k >= c.rank ? k : std::nullopt;
 }
 
 /// x and k of a factor that is 1 where x == k, else 0.

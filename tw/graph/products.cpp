@@ -57,9 +57,7 @@ bool zero_outside(const Loops& l, const Term& t, const std::vector<int>& summed)
   for (int k : summed) {
     bool whole = false;
     for (size_t j = 0; j < load->in.size(); ++j) {
-      const TermNode& at = *load->in[j];
-      whole |= at.kind == TermKind::index && at.index == Expr::symbol(axis_symbol(k)) &&
-               dims[j] == l.compute.axes[static_cast<size_t>(k)];
+      whole |= axis_at(load->in[j]) == k && dims[j] == l.compute.axes[static_cast<size_t>(k)];
     }
     if (!whole) return false;
   }

@@ -29,58 +29,25 @@ void same_type(Opcode code, const Term& a, const Term& b) {
                                     name(a->dtype), name(b->dtype)));
 }
 
-/// An index expression as ops on i64, with terms for some of its axes.
-Term as_ops(const Expr& e, const std::vector<Term>& axes) {
-  if (e.is_constant()) return constant_int(i64, e.constant());
-  if (e.kind() == Expr::Kind::symbol) {
-    const Symbol s = e.symbol();
-    const auto k = static_cast<size_t>(s.id);
-    if (s.kind == SymbolKind::loop && k < axes.size() && axes[k]) return axes[k];
-    return index(e);
-  }
-  const Term a = as_ops(e.lhs(), axes), b = as_ops(e.rhs(), axes);
-  const Term zero = constant_int(i64, 0);
-  switch (e.kind()) {
-    case Expr::Kind::add:
-      return op(Opcode::add, a, b);
-    case Expr::Kind::sub:
-      return op(Opcode::sub, a, b);
-    case Expr::Kind::mul:
-      return op(Opcode::mul, a, b);
-    case Expr::Kind::min:
-      return op(Opcode::min, a, b);
-    case Expr::Kind::max:
-      return op(Opcode::max, a, b);
-    case Expr::Kind::mod: {
-      const Term r = op(Opcode::rem, a, b);  // truncates: of the other sign, one period more
-      const Term other = op(Opcode::lt, op(Opcode::mul, r, b), zero);
-      return where(other, op(Opcode::add, r, b), r);
-    }
-    case Expr::Kind::floordiv: {
-      const Term q = op(Opcode::div, a, b);
-      const Term below = op(Opcode::lt, op(Opcode::mul, op(Opcode::rem, a, b), b), zero);
-      return where(below, op(Opcode::sub, q, constant_int(i64, 1)), q);
-    }
-    case Expr::Kind::constant:
-    case Expr::Kind::symbol:
-      break;
-  }
-  throw InternalError("an expression of no kind");
+/// The term that replaces an axis; null: it stays.
+Term replacement(const std::vector<Term>& axes, Symbol s) {
+  const auto k = static_cast<size_t>(s.id);
+  return s.kind == SymbolKind::loop && k < axes.size() ? axes[k] : nullptr;
 }
 
 Term substituted_index(const Expr& e, const std::vector<Term>& axes) {
   bool expressions = true;
   for_each_symbol(e, [&](Symbol s) {
-    const auto k = static_cast<size_t>(s.id);
-    if (s.kind == SymbolKind::loop && k < axes.size() && axes[k])
-      expressions &= axes[k]->kind == TermKind::index;
+    const Term t = replacement(axes, s);
+    expressions &= !t || t->kind == TermKind::index;
   });
-  if (!expressions) return as_ops(e, axes);
-  return index(tw::substitute(e, [&](Symbol s) -> std::optional<Expr> {
-    const auto k = static_cast<size_t>(s.id);
-    if (s.kind != SymbolKind::loop || k >= axes.size() || !axes[k]) return std::nullopt;
-    return axes[k]->index;
-  }));
+  if (expressions)
+    return index(tw::substitute(e, [&](Symbol s) -> std::optional<Expr> {
+      const Term t = replacement(axes, s);
+      return t ? std::optional(t->index) : std::nullopt;
+    }));
+  if (e.kind() == Expr::Kind::symbol) return replacement(axes, e.symbol());
+  return substitute(as_ops(e, {}), axes);
 }
 
 }  // namespace
@@ -189,6 +156,51 @@ Term substitute(const Term& t, const std::vector<Term>& axes) {
   return rewrite(t, [&](const Term& n) -> Term {
     return n->kind == TermKind::index ? substituted_index(n->index, axes) : nullptr;
   });
+}
+
+std::optional<int> axis_at(const Term& t) {
+  if (t->kind != TermKind::index || t->index.kind() != Expr::Kind::symbol) return std::nullopt;
+  const Symbol s = t->index.symbol();
+  return s.kind == SymbolKind::loop ? std::optional(s.id) : std::nullopt;
+}
+
+bool mentions_axes(const Expr& e) {
+  bool any = false;
+  for_each_symbol(e, [&](Symbol s) { any |= s.kind == SymbolKind::loop; });
+  return any;
+}
+
+Term as_ops(const Expr& e, const Facts& facts) {
+  if (e.kind() == Expr::Kind::symbol || !mentions_axes(e)) return index(e);
+  const Term a = index(e.lhs()), b = index(e.rhs()), zero = constant_int(i64, 0);
+  const bool natural = bounds(e.lhs(), facts).lo >= 0 && bounds(e.rhs(), facts).lo >= 0;
+  switch (e.kind()) {
+    case Expr::Kind::add:
+      return op(Opcode::add, a, b);
+    case Expr::Kind::sub:
+      return op(Opcode::sub, a, b);
+    case Expr::Kind::mul:
+      return op(Opcode::mul, a, b);
+    case Expr::Kind::min:
+      return op(Opcode::min, a, b);
+    case Expr::Kind::max:
+      return op(Opcode::max, a, b);
+    case Expr::Kind::mod: {
+      const Term r = op(Opcode::rem, a, b);  // truncates: of the other sign, one period more
+      if (natural) return r;
+      return where(op(Opcode::lt, op(Opcode::mul, r, b), zero), op(Opcode::add, r, b), r);
+    }
+    case Expr::Kind::floordiv: {
+      const Term q = op(Opcode::div, a, b);
+      if (natural) return q;
+      const Term below = op(Opcode::lt, op(Opcode::mul, op(Opcode::rem, a, b), b), zero);
+      return where(below, op(Opcode::sub, q, constant_int(i64, 1)), q);
+    }
+    case Expr::Kind::constant:
+    case Expr::Kind::symbol:
+      break;
+  }
+  throw InternalError("an expression of no kind");
 }
 
 uint64_t axes_of(const Term& t) {

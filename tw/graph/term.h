@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tw/ir/program.h"
+#include "tw/math/facts.h"
 
 namespace tw::graph {
 
@@ -64,6 +65,13 @@ Term rewrite(const Term& t, const Change& change);
 /// Axes replaced by terms: in index expressions that stay expressions where all of their axes are
 /// replaced by index terms, else by ops on i64. `axes[k]` null: axis k stays.
 Term substitute(const Term& t, const std::vector<Term>& axes);
+/// The axis that a term is, when it is just that.
+std::optional<int> axis_at(const Term& t);
+/// An index expression as i64 ops, one deep: of a symbol and of what mentions no axis, itself.
+/// Divisions of what the facts say is not negative truncate.
+Term as_ops(const Expr& e, const Facts& facts);
+/// Whether an expression mentions axes.
+bool mentions_axes(const Expr& e);
 /// Axes that the term mentions, as bits.
 uint64_t axes_of(const Term& t);
 /// Nodes of the tree, shared ones once.

@@ -15,12 +15,6 @@ struct Linear {
   Expr offset;
 };
 
-bool mentions_axes(const Expr& e) {
-  bool any = false;
-  for_each_symbol(e, [&](Symbol s) { any |= s.kind == SymbolKind::loop; });
-  return any;
-}
-
 class Viewer {
  public:
   Viewer(const Graph& g, Loops& l) : g_(g), l_(l) {}
