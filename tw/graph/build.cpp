@@ -1,7 +1,6 @@
 #include "tw/graph/build.h"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <numeric>
 
@@ -25,17 +24,6 @@ std::vector<Term> index_terms(const std::vector<Expr>& at) {
 
 bool is_one(const Expr& e) { return e == Expr(1); }
 
-/// Operands once each; gives where each of xs went.
-std::vector<int> distinct(std::span<const TensorId> xs, std::vector<TensorId>& operands) {
-  std::vector<int> at;
-  for (TensorId x : xs) {
-    const auto found = std::find(operands.begin(), operands.end(), x);
-    at.push_back(static_cast<int>(found - operands.begin()));
-    if (found == operands.end()) operands.push_back(x);
-  }
-  return at;
-}
-
 Expr product(std::span<const Expr> dims) {
   return std::accumulate(dims.begin(), dims.end(), Expr(1),
                          [](const Expr& a, const Expr& b) { return a * b; });
@@ -47,14 +35,7 @@ std::vector<Expr> unflattened(std::span<const Expr> from, std::span<const Expr> 
   if (from.size() == 1 && to.size() == 1) return {at[0]};
   Expr flat = 0;
   for (size_t k = 0; k < to.size(); ++k) flat = flat * to[k] + at[k];
-  std::vector<Expr> coordinates(from.size());
-  Expr inner = 1;
-  for (size_t k = from.size(); k-- > 0;) {
-    const Expr above = inner == Expr(1) ? flat : floordiv(flat, inner);
-    coordinates[k] = k == 0 ? above : mod(above, from[k]);
-    inner = inner * from[k];
-  }
-  return coordinates;
+  return unflatten(flat, from);
 }
 
 }  // namespace
@@ -89,7 +70,8 @@ TensorId pointwise(Graph& g, const std::string& name, std::span<const TensorId> 
   Compute c;
   c.axes = broadcast_dims(g, xs, name);
   c.rank = static_cast<int>(c.axes.size());
-  const std::vector<int> where = distinct(xs, c.operands);
+  std::vector<int> where;  // of xs among the operands
+  for (TensorId x : xs) where.push_back(c.operand(x));
   std::vector<Term> loads;
   for (size_t j = 0; j < c.operands.size(); ++j) {
     const TensorInfo& t = g.tensor(c.operands[j]);
@@ -221,8 +203,7 @@ TensorId reduce(Graph& g, const std::string& name, TensorId x, const Reduction& 
 
 TensorId contract(Graph& g, const std::string& name, TensorId a, TensorId b, const Contraction& x) {
   Compute c;
-  const std::array<TensorId, 2> both = {a, b};
-  const std::vector<int> where = distinct(both, c.operands);
+  const int first = c.operand(a), second = c.operand(b);
   c.axes = x.result;
   c.rank = static_cast<int>(x.result.size());
   c.axes.insert(c.axes.end(), x.summed.begin(), x.summed.end());
@@ -236,8 +217,7 @@ TensorId contract(Graph& g, const std::string& name, TensorId a, TensorId b, con
     return cast(load(which, g.tensor(id).dtype, index_terms(at), pad), sum);
   };
   c.fold = Fold::sum;
-  c.body =
-      op(Opcode::mul, factor(where[0], a, x.a(axes), x.pad_a), factor(where[1], b, x.b(axes), {}));
+  c.body = op(Opcode::mul, factor(first, a, x.a(axes), x.pad_a), factor(second, b, x.b(axes), {}));
   c.finish = x.after ? x.after(result(sum)) : cast(result(sum), t);
   if (c.finish->kind == TermKind::result) c.finish = nullptr;
   return g.compute(std::move(c), name);

@@ -23,15 +23,6 @@ std::optional<std::vector<int>> plain_axes(const Term& load) {
   return axes;
 }
 
-/// The summed axis that a trace walks in blocks.
-int walked(const Compute& c, const std::vector<int>& summed) {
-  for (int k : summed) {
-    const Expr& e = c.axes[static_cast<size_t>(k)];
-    if (!e.is_constant() || e.constant() >= kShortDepth) return k;
-  }
-  return summed.back();
-}
-
 Tensor permuted(const Tensor& t, const std::vector<int>& perm) {
   TensorView v = t.view();
   for (size_t k = 0; k < perm.size(); ++k) {
@@ -64,8 +55,7 @@ bool reads_once(const Compute& c, const Term& load) {
   const auto look = [&](const TermNode& n) {
     once &= n.kind != TermKind::load || n.operand != load->operand || &n == load.get();
   };
-  for_each(c.body, look);
-  if (c.finish) for_each(c.finish, look);
+  c.for_each_term(look);
   return once;
 }
 
@@ -83,7 +73,7 @@ void lay_out_constants(Graph& g) {
       const auto axes = plain_axes(load);
       if (!t.constant || t.contents || !axes || is_packed(t.dtype)) continue;
       if (!reads_once(n.compute, load)) continue;
-      const int along = walked(n.compute, p->summed);
+      const int along = walked_axis(n.compute, *p).value_or(p->summed.back());
       const std::vector<int>& kept = factor == p->a ? p->rows : p->columns;
       const auto last =
           std::find_if(axes->rbegin(), axes->rend(), [](int axis) { return axis >= 0; });

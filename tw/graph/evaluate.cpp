@@ -261,11 +261,6 @@ class Evaluator {
     });
   }
 
-  static bool finds_place(Fold f) {
-    return f == Fold::argmax || f == Fold::argmin || f == Fold::last_argmax ||
-           f == Fold::last_argmin;
-  }
-
   /// What an empty maximum (or minimum) is.
   static Scalar limit(DType t, bool maximum) {
     const double infinity = std::numeric_limits<double>::infinity();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "tw/graph/loops.h"
 #include "tw/graph/one_hot.h"
@@ -43,13 +42,11 @@ bool converts(const Term& t) {
 
 bool moves(const Compute& c) { return c.fold == Fold::none && c.body->kind == TermKind::load; }
 
-/// Loads of one operand, each form of coordinates once.
+/// Loads of one operand.
 std::vector<Term> loads_of(const Compute& c, int operand) {
   std::vector<Term> found;
-  std::set<const TermNode*> seen;
-  const Change look = [&](const Term& t) -> Term {
-    if (t->kind == TermKind::load && t->operand == operand && seen.insert(t.get()).second)
-      found.push_back(t);
+  const auto look = [&](const Term& t) -> Term {
+    if (t->kind == TermKind::load && t->operand == operand) found.push_back(t);
     return nullptr;
   };
   rewrite(c.body, look);
@@ -128,11 +125,11 @@ class Fuser {
   }
 
   bool may_pull(const Compute& c, int operand, const Node& p) {
-    if (is_output(p.out) || keeps_order(g_, p.compute)) return false;
+    if (is_output(p.out) || (uses_[p.out] > 1 && !moves(p.compute))) return false;
     const Term& body = p.compute.body;
     if (size(body) + size(c.body) + (c.finish ? size(c.finish) : 0) > kMostTerms) return false;
+    if (keeps_order(g_, p.compute)) return false;
     const bool light = cheap(body, kCheap);
-    if (uses_[p.out] > 1 && !moves(p.compute)) return false;
     const std::vector<Term> loads = loads_of(c, operand);
     for (const Term& l : loads) {
       for (const Term& at : l->in)
@@ -157,12 +154,8 @@ class Fuser {
 
   void pull(Compute& c, int operand, const Compute& p) {
     std::vector<int> where;  // of p's operands in c
-    for (TensorId t : p.operands) {
-      const auto at = std::find(c.operands.begin(), c.operands.end(), t);
-      where.push_back(static_cast<int>(at - c.operands.begin()));
-      if (at == c.operands.end()) c.operands.push_back(t);
-    }
-    const Term body = moved_operands(p.body, where);
+    for (TensorId t : p.operands) where.push_back(c.operand(t));
+    const Term body = rewrite(p.body, to_places(where));
     const Facts facts = facts_of(c.axes);
     std::vector<std::pair<Term, Term>> made;  // loads, and one term for those that read alike
     const Change put = [&](const Term& t) -> Term {
@@ -172,8 +165,7 @@ class Fuser {
       if (known != made.end()) return known->second;
       return made.emplace_back(t, padded(t, substitute(body, t->in), p, facts)).second;
     };
-    c.body = rewrite(c.body, put);
-    if (c.finish) c.finish = rewrite(c.finish, put);
+    c.rewrite_terms(put);
     forget_operand(c, operand);
   }
 
@@ -192,11 +184,12 @@ class Fuser {
     return all ? where(all, inside, constant(load->dtype, *load->pad)) : inside;
   }
 
-  static Term moved_operands(const Term& t, const std::vector<int>& where) {
-    return rewrite(t, [&](const Term& n) -> Term {
+  /// A load's operand moved to another place.
+  static Change to_places(const std::vector<int>& where) {
+    return [&](const Term& n) -> Term {
       if (n->kind != TermKind::load) return nullptr;
       return load(where[static_cast<size_t>(n->operand)], n->dtype, n->in, n->pad);
-    });
+    };
   }
 
   /// The operand is read no more: those after it move down.
@@ -205,8 +198,7 @@ class Fuser {
     for (int j = 0; j < static_cast<int>(c.operands.size()); ++j)
       where.push_back(j < operand ? j : j - 1);
     c.operands.erase(c.operands.begin() + operand);
-    c.body = moved_operands(c.body, where);
-    if (c.finish) c.finish = moved_operands(c.finish, where);
+    c.rewrite_terms(to_places(where));
   }
 
   /// Node i takes over the fold of an operand that it alone reads, each element once.
@@ -261,21 +253,17 @@ class Fuser {
 
   static void take_over(Compute& c, int operand, const Compute& p, const std::vector<int>& axes) {
     std::vector<int> where;
-    for (TensorId t : p.operands) {
-      const auto at = std::find(c.operands.begin(), c.operands.end(), t);
-      where.push_back(static_cast<int>(at - c.operands.begin()));
-      if (at == c.operands.end()) c.operands.push_back(t);
-    }
+    for (TensorId t : p.operands) where.push_back(c.operand(t));
     std::vector<Term> now;  // p's axes as c has them
     for (int a : axes) now.push_back(axis(a));
     for (int k = p.rank; k < static_cast<int>(p.axes.size()); ++k) now.push_back(axis(k));
     const Term folded =
-        p.finish ? substitute(moved_operands(p.finish, where), now) : result(p.folded_dtype());
+        p.finish ? substitute(rewrite(p.finish, to_places(where)), now) : result(p.folded_dtype());
     const Change put = [&](const Term& t) -> Term {
       return t->kind == TermKind::load && t->operand == operand ? folded : nullptr;
     };
     c.finish = rewrite(c.body, put);
-    c.body = substitute(moved_operands(p.body, where), now);
+    c.body = substitute(rewrite(p.body, to_places(where)), now);
     c.fold = p.fold;
     c.axes.insert(c.axes.end(), p.axes.begin() + p.rank, p.axes.end());
     forget_operand(c, operand);

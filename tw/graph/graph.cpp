@@ -34,24 +34,35 @@ const char* name(Fold f) {
   throw InternalError("a fold of no kind");
 }
 
-DType Compute::folded_dtype() const {
-  switch (fold) {
-    case Fold::none:
-    case Fold::sum:
-    case Fold::prod:
-    case Fold::min:
-    case Fold::max:
-      return body->dtype;
-    case Fold::argmax:
-    case Fold::argmin:
-    case Fold::last_argmax:
-    case Fold::last_argmin:
-      return i64;
-  }
-  throw InternalError("a fold of no kind");
+bool finds_place(Fold f) {
+  return f == Fold::argmax || f == Fold::argmin || f == Fold::last_argmax || f == Fold::last_argmin;
 }
 
+DType Compute::folded_dtype() const { return finds_place(fold) ? i64 : body->dtype; }
+
 DType Compute::dtype() const { return finish ? finish->dtype : folded_dtype(); }
+
+int Compute::operand(TensorId t) {
+  const auto at = std::find(operands.begin(), operands.end(), t);
+  const auto j = static_cast<int>(at - operands.begin());
+  if (at == operands.end()) operands.push_back(t);
+  return j;
+}
+
+void Compute::rewrite_terms(const Change& change) {
+  body = rewrite(body, change);
+  if (finish) finish = rewrite(finish, change);
+}
+
+void Compute::substitute_axes(const std::vector<Term>& now) {
+  body = substitute(body, now);
+  if (finish) finish = substitute(finish, now);
+}
+
+void Compute::for_each_term(const std::function<void(const TermNode&)>& visit) const {
+  for_each(body, visit);
+  if (finish) for_each(finish, visit);
+}
 
 TensorId Graph::add(TensorInfo t) {
   tensors_.push_back(std::move(t));
@@ -92,8 +103,7 @@ TensorId Graph::compute(Compute c, const std::string& name) {
   const Change simpler = [&](const Term& n) -> Term {
     return n->kind == TermKind::index ? index(simplify(n->index, known)) : nullptr;
   };
-  c.body = rewrite(c.body, simpler);
-  if (c.finish) c.finish = rewrite(c.finish, simpler);
+  c.rewrite_terms(simpler);
   TensorInfo t{.name = name, .dtype = c.dtype()};
   t.dims.assign(c.axes.begin(), c.axes.begin() + c.rank);
   t.contents = contents_of(*this, c);
@@ -129,6 +139,10 @@ bool Graph::same(const Expr& a, const Expr& b, const std::string& what) {
   if (range.lo > 0 || range.hi < 0) return false;
   requirements_.push_back({a, b, what});
   return true;
+}
+
+int64_t Graph::value(const Expr& e, const std::vector<int64_t>& sizes) {
+  return evaluate(e, [&](Symbol s) { return sizes.at(static_cast<size_t>(s.id)); });
 }
 
 int64_t Graph::number(const Expr& e, const std::string& what) const {

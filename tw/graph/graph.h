@@ -20,6 +20,7 @@ using TensorId = int;
 /// highest of equal ones.
 enum class Fold : uint8_t { none, sum, prod, min, max, argmax, argmin, last_argmax, last_argmin };
 const char* name(Fold f);
+bool finds_place(Fold f);  ///< gives where, not what
 
 /// A tensor in index notation: element (i, j, ..) is finish(fold over the other axes of body). The
 /// meaning of every node of a graph; fusion puts computations into each other.
@@ -34,6 +35,13 @@ struct Compute {
   DType folded_dtype() const;  ///< of the fold
   DType dtype() const;         ///< of the result's elements
   int reduced() const { return static_cast<int>(axes.size()) - rank; }
+
+  /// Which operand the tensor is; it becomes one where it is none yet.
+  int operand(TensorId t);
+  /// Both terms rewritten, and every node of both.
+  void rewrite_terms(const Change& change);
+  void substitute_axes(const std::vector<Term>& axes);  ///< as substitute() does
+  void for_each_term(const std::function<void(const TermNode&)>& visit) const;
 };
 
 struct Node {
@@ -88,6 +96,8 @@ class Graph {
   /// Whether a equals b: true or false where that is sure; otherwise it becomes a requirement and
   /// the answer is true.
   bool same(const Expr& a, const Expr& b, const std::string& what);
+  /// The number that e is where dims have those sizes.
+  static int64_t value(const Expr& e, const std::vector<int64_t>& sizes);
   /// The number that e is; throws NeedsSizes where dims decide.
   int64_t number(const Expr& e, const std::string& what) const;
 

@@ -12,17 +12,6 @@ namespace {
 
 bool mentions_axis(const Term& t, int axis) { return axes_of(t) >> axis & 1; }
 
-/// Replaces parts of both terms of a computation.
-void change_terms(Compute& c, const Change& change) {
-  c.body = rewrite(c.body, change);
-  if (c.finish) c.finish = rewrite(c.finish, change);
-}
-
-void for_each_term(const Compute& c, const std::function<void(const TermNode&)>& visit) {
-  for_each(c.body, visit);
-  if (c.finish) for_each(c.finish, visit);
-}
-
 class Collapser {
  public:
   Collapser(const Graph& g, Loops& l) : g_(g), l_(l) {}
@@ -44,14 +33,13 @@ class Collapser {
     if (c.rank == 0) {
       std::vector<Term> moved;
       for (int k = 0; k < static_cast<int>(c.axes.size()); ++k) moved.push_back(axis(k + 1));
-      c.body = substitute(c.body, moved);
-      if (c.finish) c.finish = substitute(c.finish, moved);
+      c.substitute_axes(moved);
       c.axes.insert(c.axes.begin(), 1);
       c.rank = 1;
     }
     for (std::vector<Expr>& dims : l_.operand_dims)
       if (dims.empty()) dims = {1};
-    change_terms(c, [&](const Term& t) -> Term {
+    c.rewrite_terms([&](const Term& t) -> Term {
       if (t->kind != TermKind::load || !t->in.empty()) return nullptr;
       return load(t->operand, t->dtype, {index(0)}, t->pad);
     });
@@ -73,7 +61,7 @@ class Collapser {
 
   bool always_zero(size_t operand, size_t k) const {
     bool all = true;
-    for_each_term(l_.compute, [&](const TermNode& n) {
+    l_.compute.for_each_term([&](const TermNode& n) {
       if (n.kind != TermKind::load || n.operand != static_cast<int>(operand)) return;
       const TermNode& at = *n.in[k];
       all &= at.kind == TermKind::index && at.index == Expr(0);
@@ -83,7 +71,7 @@ class Collapser {
 
   void drop_coordinate(size_t operand, size_t k) {
     l_.operand_dims[operand].erase(l_.operand_dims[operand].begin() + static_cast<ptrdiff_t>(k));
-    change_terms(l_.compute, [&](const Term& t) -> Term {
+    l_.compute.rewrite_terms([&](const Term& t) -> Term {
       if (t->kind != TermKind::load || t->operand != static_cast<int>(operand)) return nullptr;
       std::vector<Term> at = t->in;
       at.erase(at.begin() + static_cast<ptrdiff_t>(k));
@@ -134,7 +122,7 @@ class Collapser {
       const auto [at, fresh] = places.emplace(n.operand, place);
       possible &= fresh || at->second == place;
     };
-    for_each_term(l_.compute, visit);
+    l_.compute.for_each_term(visit);
     return possible && !loose_index(k);
   }
 
@@ -158,7 +146,7 @@ class Collapser {
     Compute& c = l_.compute;
     const auto at = static_cast<size_t>(k);
     std::map<int, size_t> merged;  // operands, and where
-    change_terms(c, [&](const Term& t) -> Term {
+    c.rewrite_terms([&](const Term& t) -> Term {
       if (t->kind != TermKind::load) return nullptr;
       const std::optional<size_t> place = side_by_side(*t, k);
       if (!place) return nullptr;
@@ -199,8 +187,7 @@ void drop_axis(Compute& c, int gone, const Expr& instead) {
   std::vector<Term> axes(c.axes.size());
   for (int k = 0; k < static_cast<int>(c.axes.size()); ++k)
     axes[static_cast<size_t>(k)] = k == gone ? index(instead) : axis(k < gone ? k : k - 1);
-  c.body = substitute(c.body, axes);
-  if (c.finish) c.finish = substitute(c.finish, axes);
+  c.substitute_axes(axes);
   c.axes.erase(c.axes.begin() + gone);
   if (gone < c.rank) --c.rank;
 }
@@ -221,21 +208,28 @@ Loops collapse(const Graph& g, Loops l) {
   return l;
 }
 
+std::optional<Expr> flat_index(const TermNode& load, const std::vector<Expr>& dims) {
+  Expr flat = 0;
+  for (size_t k = 0; k < dims.size(); ++k) {
+    if (load.in[k]->kind != TermKind::index) return std::nullopt;
+    flat = flat * dims[k] + load.in[k]->index;
+  }
+  return flat;
+}
+
 bool keeps_order(const Graph& g, const Compute& c) {
   if (c.fold != Fold::none || c.body->kind != TermKind::load || c.body->pad) return false;
   const std::vector<Expr>& dims = g.tensor(c.operands[0]).dims;
-  Expr from = 0, to = 0;
-  for (size_t k = 0; k < dims.size(); ++k) {
-    if (c.body->in[k]->kind != TermKind::index) return false;
-    from = from * dims[k] + c.body->in[k]->index;
-  }
+  const std::optional<Expr> from = flat_index(*c.body, dims);
+  if (!from) return false;
+  Expr to = 0;
   Expr elements = 1, read = 1;
   for (size_t k = 0; k < c.axes.size(); ++k) {
     to = to * c.axes[k] + Expr::symbol(axis_symbol(static_cast<int>(k)));
     elements = elements * c.axes[k];
   }
   for (const Expr& d : dims) read = read * d;
-  return simplify(to - from, facts_of(c.axes)) == Expr(0) && g.simple(elements - read) == Expr(0);
+  return simplify(to - *from, facts_of(c.axes)) == Expr(0) && g.simple(elements - read) == Expr(0);
 }
 
 }  // namespace tw::graph

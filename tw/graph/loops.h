@@ -33,6 +33,10 @@ Loops loops_of(const Graph& g, const Compute& c);
 /// side by side, or not at all, become one. Axes of extent 1 go.
 Loops collapse(const Graph& g, Loops l);
 
+/// The row-major place of the element that is read of a tensor of those extents; none where data
+/// decides it.
+std::optional<Expr> flat_index(const TermNode& load, const std::vector<Expr>& dims);
+
 /// Whether the result is its one operand, element for element in row-major order.
 bool keeps_order(const Graph& g, const Compute& c);
 

@@ -172,9 +172,7 @@ class GraphParser {
 
   Term load_of() {
     const TensorId t = tensor();
-    auto at = std::find(c_.operands.begin(), c_.operands.end(), t);
-    if (at == c_.operands.end()) at = c_.operands.insert(c_.operands.end(), t);
-    const int operand = static_cast<int>(at - c_.operands.begin());
+    const int operand = c_.operand(t);
     std::vector<Term> coordinates;
     std::optional<Number> pad;
     expect("[");

@@ -138,14 +138,10 @@ struct Plan::State {
     }
   }
 
-  int64_t value(const Expr& e, const std::vector<int64_t>& sizes) const {
-    return evaluate(e, [&](Symbol s) { return sizes.at(static_cast<size_t>(s.id)); });
-  }
-
-  std::vector<int64_t> numbers(const std::vector<Expr>& all,
-                               const std::vector<int64_t>& sizes) const {
+  static std::vector<int64_t> numbers(const std::vector<Expr>& all,
+                                      const std::vector<int64_t>& sizes) {
     std::vector<int64_t> found;
-    for (const Expr& e : all) found.push_back(value(e, sizes));
+    for (const Expr& e : all) found.push_back(Graph::value(e, sizes));
     return found;
   }
 
@@ -157,13 +153,11 @@ struct Plan::State {
 
   std::vector<int64_t> values(const std::vector<Expr>& dims,
                               const std::vector<int64_t>& sizes) const {
-    std::vector<int64_t> all;
-    for (const Expr& e : dims) {
-      all.push_back(value(e, sizes));
-      if (all.back() < 0)
+    std::vector<int64_t> all = numbers(dims, sizes);
+    for (size_t k = 0; k < all.size(); ++k)
+      if (all[k] < 0)
         throw UserError(
-            fmt::format("an extent, {}, is {} for these inputs", g.text(e), all.back()));
-    }
+            fmt::format("an extent, {}, is {} for these inputs", g.text(dims[k]), all[k]));
     return all;
   }
 
@@ -194,7 +188,7 @@ struct Plan::State {
     Tensor filled = host_tensor(t.dtype, values(t.dims, sizes));
     for (size_t i = 0; i < t.contents->size(); ++i)
       store_bits(t.dtype, filled.view().data, static_cast<int64_t>(i),
-                 static_cast<uint64_t>(value((*t.contents)[i], sizes)));
+                 static_cast<uint64_t>(Graph::value((*t.contents)[i], sizes)));
     return filled;
   }
 
@@ -218,14 +212,14 @@ struct Plan::State {
       if (p.kind == Place::Kind::constant) v.data = g.tensor(base).constant->view().data;
       if (p.kind == Place::Kind::contents)
         v.data = f->contents[static_cast<size_t>(base)].view().data;
-      v.data = moved(v, value(a.offset, sizes));
+      v.data = moved(v, Graph::value(a.offset, sizes));
       return v;
     };
     for (const Step& s : steps) {
       Call c;
       for (const Argument& a : s.inputs) c.inputs.push_back(seen(a));
       c.output = seen(s.output);
-      for (const auto& [name, e] : s.scalars) c.scalars.push_back({name, value(e, sizes)});
+      for (const auto& [name, e] : s.scalars) c.scalars.push_back({name, Graph::value(e, sizes)});
       f->calls.push_back(std::move(c));
     }
     return f;
@@ -239,7 +233,7 @@ struct Plan::State {
       if (p.kind != Place::Kind::input && p.kind != Place::Kind::output) return;
       const auto& callers = p.kind == Place::Kind::input ? inputs : outputs;
       v.data = callers[static_cast<size_t>(p.index)].data;
-      v.data = moved(v, value(a.offset, f.sizes));
+      v.data = moved(v, Graph::value(a.offset, f.sizes));
     };
     for (size_t i = 0; i < steps.size(); ++i) {
       for (size_t j = 0; j < steps[i].inputs.size(); ++j)
@@ -364,10 +358,10 @@ std::vector<int64_t> Plan::sizes(const std::vector<std::vector<int64_t>>& input_
                                 fmt::join(got, ","), fmt::join(want, ",")));
   }
   for (const Requirement& r : g.requirements())
-    if (state_->value(r.a, sizes) != state_->value(r.b, sizes))
+    if (Graph::value(r.a, sizes) != Graph::value(r.b, sizes))
       throw NeedsSizes(fmt::format("{}: {} is {}, {} is {}, wanted equal ones", r.what, g.text(r.a),
-                                   state_->value(r.a, sizes), g.text(r.b),
-                                   state_->value(r.b, sizes)));
+                                   Graph::value(r.a, sizes), g.text(r.b),
+                                   Graph::value(r.b, sizes)));
   return sizes;
 }
 
@@ -383,7 +377,6 @@ int64_t Plan::workspace(const std::vector<int64_t>& sizes) const {
 }
 
 void Plan::prepare(const std::vector<int64_t>& sizes) const {
-  const auto outputs = output_dims(sizes);
   std::unique_ptr<State::Frame> f = state_->take(sizes);
   std::vector<Preparation> all;
   // Inputs and outputs get addresses that no memory has, as aligned as any allocation is; each its
@@ -412,7 +405,7 @@ std::vector<Tensor> Plan::run(const std::vector<TensorView>& inputs) const {
   std::vector<std::vector<int64_t>> dims;
   for (const TensorView& v : inputs) dims.push_back(v.dims);
   const std::vector<int64_t> at = sizes(dims);
-  state_->check_memory(at, workspace(at));
+  state_->give_back(state_->take(at));  // refused, before outputs are made, where memory lacks
   std::vector<Tensor> made;
   std::vector<TensorView> outputs;
   const auto extents = output_dims(at);

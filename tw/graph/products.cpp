@@ -8,6 +8,9 @@ namespace tw::graph {
 
 namespace {
 
+/// Summed axes with fewer elements are short.
+constexpr int64_t kShortDepth = 32;
+
 /// What a factor is converted from, when a dot takes that.
 Term factor(const Term& t) {
   if (t->kind != TermKind::cast) return t;
@@ -47,6 +50,14 @@ std::optional<Product> product_of(const Compute& c) {
   }
   const bool matrix = !p.rows.empty() && !p.columns.empty() && p.columns.back() == last;
   return matrix && !p.summed.empty() ? std::optional(p) : std::nullopt;
+}
+
+std::optional<int> walked_axis(const Compute& c, const Product& p) {
+  for (int k : p.summed) {
+    const Expr& e = c.axes[static_cast<size_t>(k)];
+    if (!e.is_constant() || e.constant() >= kShortDepth) return k;
+  }
+  return std::nullopt;
 }
 
 bool zero_outside(const Loops& l, const Term& t, const std::vector<int>& summed) {

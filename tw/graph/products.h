@@ -16,8 +16,9 @@ struct Product {
 };
 std::optional<Product> product_of(const Compute& c);
 
-/// Summed axes with fewer elements are taken together in a step of a product.
-inline constexpr int64_t kShortDepth = 32;
+/// The summed axis that is walked by itself, in blocks, as it may be long; none: all are short, and
+/// taken together.
+std::optional<int> walked_axis(const Compute& c, const Product& p);
 
 /// Whether the term is 0 wherever a summed axis is past its extent, because all it reads is outside
 /// its tensor there.

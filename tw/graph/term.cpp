@@ -164,6 +164,17 @@ std::optional<int> axis_at(const Term& t) {
   return s.kind == SymbolKind::loop ? std::optional(s.id) : std::nullopt;
 }
 
+std::vector<Expr> unflatten(const Expr& flat, std::span<const Expr> extents) {
+  std::vector<Expr> coordinates(extents.size());
+  Expr inner = 1;
+  for (size_t k = extents.size(); k-- > 0;) {
+    const Expr above = inner == Expr(1) ? flat : floordiv(flat, inner);
+    coordinates[k] = k == 0 ? above : mod(above, extents[k]);
+    inner = inner * extents[k];
+  }
+  return coordinates;
+}
+
 bool mentions_axes(const Expr& e) {
   bool any = false;
   for_each_symbol(e, [&](Symbol s) { any |= s.kind == SymbolKind::loop; });

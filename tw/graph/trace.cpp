@@ -83,24 +83,21 @@ class Tracer {
     std::vector<int> wide;  // axes with more than one tile
     for (int a = 0; a < rank_; ++a)
       if (!(steps(a) == Expr(1))) wide.push_back(a);
+    place_.assign(l_.compute.axes.size(), Expr(0));
     // The first share an axis of the grid where there are too many.
     const size_t shared = wide.size() <= 3 ? 1 : wide.size() - 2;
-    place_.assign(l_.compute.axes.size(), Expr(0));
     std::vector<Expr> counts;
-    for (size_t i = 0; i < wide.size(); ++i) {
-      if (i == 0 || i >= shared)
-        counts.push_back(steps(wide[i]));
-      else
-        counts[0] = counts[0] * steps(wide[i]);
-    }
-    for (size_t i = 0; i < wide.size(); ++i) {
-      const auto a = static_cast<size_t>(wide[i]);
-      const int axis = i < shared ? 0 : static_cast<int>(i - shared) + 1;
-      const Expr pid = Expr::symbol(SymbolKind::pid, axis);
-      Expr inner = 1;
-      for (size_t j = i + 1; j < shared; ++j) inner = inner * steps(wide[j]);
-      place_[a] = i + 1 >= shared ? pid : floordiv(pid, inner);
-      if (i > 0 && i < shared) place_[a] = mod(place_[a], steps(wide[i]));
+    for (size_t from = 0; from < wide.size(); from += from == 0 ? shared : 1) {
+      std::vector<Expr> extents;
+      Expr all = 1;
+      for (size_t i = from; i < (from == 0 ? shared : from + 1); ++i) {
+        extents.push_back(steps(wide[i]));
+        all = all * extents.back();
+      }
+      const Expr pid = Expr::symbol(SymbolKind::pid, static_cast<int>(counts.size()));
+      const std::vector<Expr> at = unflatten(pid, extents);
+      for (size_t i = 0; i < at.size(); ++i) place_[static_cast<size_t>(wide[from + i])] = at[i];
+      counts.push_back(all);
     }
     const auto at = [&](size_t i) { return Index(counts[i], owner()); };
     if (counts.size() == 1) k_.grid(at(0));
@@ -137,9 +134,7 @@ class Tracer {
   }
 
   void store_result(const Tile& t) {
-    const Extents shape(tile_.begin(), tile_.begin() + rank_);
-    Extents whole = shape;
-    whole.resize(tile_.size(), 1);
+    const Extents shape(tile_.begin(), tile_.begin() + rank_), whole = result_shape();
     const Tile full = t.type().shape == whole ? t : broadcast(t, whole);
     std::vector<Index> origin;
     for (size_t a = 0; a < shape.size(); ++a)
@@ -161,23 +156,20 @@ class Tracer {
   void walk(const std::vector<int>& axes, const Body& body) {
     std::vector<Expr> counts;
     Expr all = 1;
-    for (int a : axes) counts.push_back(steps(a)), all = all * counts.back();
-    for (const Index& q : k_.range(Index(all, owner()))) {
-      std::vector<Expr> at;
-      Expr inner = 1;
-      for (size_t i = axes.size(); i-- > 0;) {
-        const Expr above = inner == Expr(1) ? q.expr() : floordiv(q.expr(), inner);
-        at.insert(at.begin(), i == 0 ? above : mod(above, counts[i]));
-        inner = inner * counts[i];
-      }
-      body(at);
+    for (int a : axes) {
+      counts.push_back(steps(a));
+      all = all * counts.back();
     }
+    for (const Index& q : k_.range(Index(all, owner()))) body(unflatten(q.expr(), counts));
   }
 
   void product(const Product& x) {
     fill_from_last(l_, x.rows, kProduct, tile_);
     fill_from_last(l_, x.columns, kProduct, tile_);
-    fill_depth(x.summed);
+    if (const std::optional<int> walked = walked_axis(l_.compute, x))
+      tile(*walked) = tile_extent(extent(*walked), kProduct);
+    else
+      fill_from_last(l_, x.summed, 2 * kProduct, tile_);
     open_grid();
     const auto extents = [&](const std::vector<int>& axes) {
       int64_t n = 1;
@@ -192,16 +184,6 @@ class Tracer {
       acc = dot(a, transpose(b), acc);
     });
     finish(to_result(acc, x));
-  }
-
-  /// A summed axis that is long is walked by itself, short ones together.
-  void fill_depth(const std::vector<int>& summed) {
-    for (int a : summed)
-      if (!extent(a).is_constant() || extent(a).constant() >= kShortDepth) {
-        tile(a) = tile_extent(extent(a), kProduct);
-        return;
-      }
-    fill_from_last(l_, summed, 2 * kProduct, tile_);
   }
 
   /// A factor's block as a matrix of its own axes and the summed ones; 0 past the summed extents.
@@ -238,18 +220,13 @@ class Tracer {
     // Rows that are folded along their last axis need few beside them; folded ones in front, many.
     const bool along_last = reads_last_axis();
     tile(rank_ - 1) = tile_extent(extent(rank_ - 1), along_last ? kBeside : kFolded);
-    if (!along_last) shorten(reduced, kTile * 4 / tile(rank_ - 1));
+    if (!along_last)
+      fill_from_last(l_, reduced, std::min(kFolded, kTile * 4 / tile(rank_ - 1)), tile_);
     open_grid();
-    if (l_.compute.folded_dtype() == l_.compute.body->dtype && !finds_place())
-      fold_values(reduced);
-    else
+    if (finds_place(l_.compute.fold))
       fold_places(reduced);
-  }
-
-  bool finds_place() const {
-    const Fold f = l_.compute.fold;
-    return f == Fold::argmax || f == Fold::argmin || f == Fold::last_argmax ||
-           f == Fold::last_argmin;
+    else
+      fold_values(reduced);
   }
 
   /// Whether the last coordinate of some load follows a reduced axis.
@@ -259,12 +236,6 @@ class Tracer {
       if (n.kind == TermKind::load && !n.in.empty()) last |= axes_of(n.in.back()) >> rank_ != 0;
     });
     return last;
-  }
-
-  void shorten(const std::vector<int>& axes, int64_t most) {
-    std::vector<int> all = axes;
-    for (int a : all) tile(a) = 1;
-    fill_from_last(l_, all, std::min(kFolded, most), tile_);
   }
 
   Tile body_of(const std::vector<int>& reduced, TileEvaluator& e, const Constant& neutral) {

@@ -51,10 +51,9 @@ class NodeVerifier {
   }
 
   void folds() {
-    const bool places = c_.fold >= Fold::argmax;
     if (c_.fold == Fold::none && c_.reduced() != 0) fault("reduced axes without a fold");
     if (c_.fold != Fold::none && c_.reduced() == 0) fault("a fold of no axes");
-    if (places && c_.reduced() != 1) fault("a place along several axes");
+    if (finds_place(c_.fold) && c_.reduced() != 1) fault("a place along several axes");
     if (c_.fold == Fold::none && c_.finish) fault("finishes what is not folded");
   }
 

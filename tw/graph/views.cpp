@@ -26,8 +26,7 @@ class Viewer {
     const Change view = [&](const Term& t) -> Term {
       return t->kind == TermKind::load ? viewed(t, now) : nullptr;
     };
-    now.compute.body = rewrite(now.compute.body, view);
-    if (now.compute.finish) now.compute.finish = rewrite(now.compute.finish, view);
+    now.compute.rewrite_terms(view);
     l_ = std::move(now);
   }
 
@@ -35,14 +34,9 @@ class Viewer {
   std::optional<Linear> linear(const TermNode& load) const {
     const auto j = static_cast<size_t>(load.operand);
     if (load.pad || is_packed(load.dtype)) return std::nullopt;
-    const std::vector<Expr>& dims = l_.operand_dims[j];
-    Expr flat = 0;
-    for (size_t k = 0; k < dims.size(); ++k) {
-      if (load.in[k]->kind != TermKind::index) return std::nullopt;
-      flat = flat * dims[k] + load.in[k]->index;
-    }
-    const Facts facts = facts_of(l_.compute.axes);
-    flat = simplify(flat, facts);
+    const std::optional<Expr> place = flat_index(load, l_.operand_dims[j]);
+    if (!place) return std::nullopt;
+    const Expr flat = simplify(*place, facts_of(l_.compute.axes));
     Linear found;
     for_each_symbol(flat, [&](Symbol s) {
       if (s.kind == SymbolKind::loop) found.steps[s.id] = 0;

@@ -15,9 +15,7 @@ double float_ops(const Term& t) {
 }
 
 StepWork work_of(const Graph& g, const Node& n, const std::vector<int64_t>& sizes) {
-  const auto value = [&](const Expr& e) {
-    return evaluate(e, [&](Symbol s) { return sizes.at(static_cast<size_t>(s.id)); });
-  };
+  const auto value = [&](const Expr& e) { return Graph::value(e, sizes); };
   StepWork w;
   const auto add_bytes = [&](TensorId t) {
     std::vector<int64_t> dims;
