@@ -14,8 +14,8 @@
 namespace tw::cpu {
 namespace {
 
-constexpr int64_t kPage =
-    4096;  // bytes of a way of the first cache: addresses so far apart share a set
+/// Bytes of a way of the first cache: addresses so far apart share a set.
+constexpr int64_t kWay = 4096;
 constexpr int64_t kWaitingColumns = 1024;  // of sums that wait in scratch at a time
 
 const char* const kCrowdsText =
@@ -145,10 +145,10 @@ class Contraction {
 
   /// Small operands are read where they are.
   void declare_small(Writer& out) {
-    const int64_t size = bytes(s_.type), ways = c_.machine.l1d / kPage;
+    const int64_t size = bytes(s_.type), ways = c_.machine.l1d / kWay;
     std::string same_set, crowds;
     if (s_.rows > ways)  // rows of a tile that share a set push each other out
-      same_set = fmt::format(" && {} % {} != 0", a_.kept_stride(), kPage / size);
+      same_set = fmt::format(" && {} % {} != 0", a_.kept_stride(), kWay / size);
     if (s_.minds_crowds) {
       c_.prelude.add("crowds", fill(kCrowdsText, {{"ways", std::to_string(ways)}}));
       crowds = fmt::format(" && !tw_crowds({} * {}, depth)", b_.k_stride(), size);

@@ -194,7 +194,7 @@ std::string use_tile_rows(Prelude& prelude, const ContractShape& s) {
       out.line(fmt::format("if (left - {0} == {1}(left - {0})) return {0};", heights[k], height));
   out.line(fmt::format("return {};", s.rows));
   out.close();
-  out.line(fmt::format("// Of so many rows, how many the last tile has."));
+  out.line("// Of so many rows, how many the last tile has.");
   out.open(fmt::format("TW_INLINE i64 tw_last_{}(i64 rows) {{", name(s.type)));
   out.line(
       fmt::format("const i64 left = rows < {1} ? rows : rows % {0} + {0};", s.rows, 2 * s.rows));
