@@ -11,7 +11,7 @@ function(tw_add_onnx_proto)
   find_library(TW_PROTOBUF_LITE libprotobuf-lite.a)
   find_library(TW_PROTOBUF_LITE_SHARED libprotobuf-lite.so)
   find_path(TW_PROTOBUF_INCLUDE google/protobuf/message_lite.h)
-  if(NOT TW_PROTOC OR NOT TW_PROTOBUF_LITE OR NOT TW_PROTOBUF_INCLUDE)
+  if(NOT TW_PROTOC OR NOT TW_PROTOBUF_LITE OR NOT TW_PROTOBUF_LITE_SHARED OR NOT TW_PROTOBUF_INCLUDE)
     message(FATAL_ERROR "protobuf is missing: install protobuf-compiler and libprotobuf-dev")
   endif()
 

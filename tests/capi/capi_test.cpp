@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 #include <thread>
 
 #include "tw/capi/tilewright.h"
 
 #include "tests/support/onnx_writer.h"
+#include "tests/support/shell.h"
 
 namespace tw {
 namespace {
@@ -16,16 +16,7 @@ using testing::StartsWith;
 
 constexpr tw_dtype kF32 = {TW_FLOAT, 32, 1};
 
-/// What a shell command prints, and how it ended.
-std::string output_of(const std::string& command, int* code = nullptr) {
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  std::string out;
-  char buffer[4096];
-  for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
-  const int status = pclose(pipe);
-  if (code != nullptr) *code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
-}
+std::string output_of(const std::string& command) { return shell(command + " 2>&1").out; }
 
 /// A tensor of the caller.
 struct Floats {
@@ -97,6 +88,25 @@ TEST_F(CApi, SaysWhatTheModelTakesAndGives) {
   EXPECT_STREQ(text, "N");
   ASSERT_EQ(tw_session_output_dim_name(session_, 0, 1, &text), TW_OK);
   EXPECT_STREQ(text, "3");
+}
+
+TEST_F(CApi, NamesOfDimsMayBeNumbersThatFitNoInteger) {
+  const std::string digits(20, '9');
+  const Wire shape = Wire().message(1, Wire().text(2, digits)).message(1, Wire().number(1, 3));
+  ModelProto m = small_model();
+  m.inputs = {Wire().text(1, "x").message(
+      2, Wire().message(1, Wire().number(1, kFloat).message(2, shape)))};
+  m.outputs = {shapeless_proto("y", kFloat)};
+  tw_session* open = nullptr;
+  ASSERT_EQ(tw_session_load(folder_.write(m).c_str(), nullptr, &open), TW_OK) << tw_last_error();
+  int32_t rank = 0;
+  const int64_t* dims = nullptr;
+  const char* text = nullptr;
+  ASSERT_EQ(tw_session_input_dims(open, 0, &rank, &dims), TW_OK);
+  EXPECT_EQ(std::vector<int64_t>(dims, dims + rank), (std::vector<int64_t>{-1, 3}));
+  ASSERT_EQ(tw_session_input_dim_name(open, 0, 0, &text), TW_OK);
+  EXPECT_EQ(text, digits);
+  tw_session_free(open);
 }
 
 TEST_F(CApi, OpenRanksAreSaid) {
@@ -282,10 +292,9 @@ TEST_F(CApi, HoldsTheMemoryLimit) {
 }
 
 TEST_F(CApi, AProgramInCUsesIt) {
-  int code = -1;
-  EXPECT_EQ(output_of(TW_USE " '" + folder_.path("model.onnx") + "'", &code),
-            "1 x 2:32:1 2 [-1 3] N\n 2 0 1.5 1 1 0\n 2 0 1.5 1 1 0\n");
-  EXPECT_EQ(code, 0);
+  const Ended e = shell(TW_USE " '" + folder_.path("model.onnx") + "' 2>&1");
+  EXPECT_EQ(e.out, "1 x 2:32:1 2 [-1 3] N\n 2 0 1.5 1 1 0\n 2 0 1.5 1 1 0\n");
+  EXPECT_EQ(e.code, 0);
 }
 
 TEST(Library, ExportsTheAbiOnly) {

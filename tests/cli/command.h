@@ -1,20 +1,14 @@
 #pragma once
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <string>
-#include <sys/wait.h>
+
+#include "tests/support/shell.h"
 
 namespace tw {
-
-/// How one call of the command ended.
-struct Ended {
-  int code;
-  std::string out;  ///< what was redirected there: standard output and standard error
-};
 
 /// Runs `tilewright WORDS` in a shell, in a folder and with a cache of the test's own.
 class Command : public testing::Test {
@@ -27,13 +21,7 @@ class Command : public testing::Test {
   ~Command() override { std::filesystem::remove_all(folder_); }
 
   Ended call(const std::string& words, const std::string& redirections = "2>&1") const {
-    std::string line = "cd '" + folder_ + "' && '" TW_COMMAND "' " + words + " " + redirections;
-    FILE* pipe = popen(line.c_str(), "r");
-    std::string out;
-    char buffer[4096];
-    for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
-    int status = pclose(pipe);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
+    return shell("cd '" + folder_ + "' && '" TW_COMMAND "' " + words + " " + redirections);
   }
 
   void expect(const std::string& words, int code, const std::string& part) const {

@@ -40,6 +40,13 @@ TEST_F(ModelCommand, MakesInputsUp) {
          "input 'x' is f32[N,3]: some extent is open; give --shape x=.. or --input x=FILE.npy");
 }
 
+TEST_F(ModelCommand, NamesWinOverTheFolder) {
+  expect("run m.onnx --input x=x.pb --output y=own.npy --output .", 0, "  wrote own.npy\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/y.npy"));
+  expect("run m.onnx --shape x=4,3 --json=rows.json", 0,
+         "inputs that no --input names: x=random:1");
+}
+
 TEST_F(ModelCommand, GivesRows) {
   const auto row = nlohmann::json::parse(call("run m.onnx --input x=x.pb --json").out);
   EXPECT_EQ(row["name"], "y");
@@ -91,6 +98,15 @@ TEST_F(ModelCommand, SaysWhatIsWrong) {
   expect("run m.onnx --shape x=2,3 --input x=x.pb", 2, "has extents [1,3], --shape says [2,3]");
   expect("run m.onnx --input x=x.pb --output none", 2, "cannot write 'none/y.npy'");
   expect("run m.onnx --input x=x.pb --output z=z.npy", 2, "which is no output of the model");
+  expect("run m.onnx --input x=x.pb --output y=a.npy --output y=b.npy", 2,
+         "--output names 'y' twice; give it once");
+  expect("run m.onnx --input x=x.pb --output . --output cache", 2, "got 'cache', a second folder");
+  expect("run m.onnx --input x=x.pb --output a.npy", 2,
+         "--output got 'a.npy'; wanted FOLDER or name=FILE.npy");
+  for (const char* target : {"m.pt", "folder/m"})
+    expect(fmt::format("run {}", target), 2,
+           fmt::format("'{}' is neither a kernel nor a model; wanted a file that ends in .onnx",
+                       target));
   expect("run m.onnx --shape x=400000000000,3", 3, "the machine has");
   for (const char* flags : {"--dtype f32", "--check", "--mapping 'cpu1'", "--option a=b"})
     expect(fmt::format("run m.onnx {}", flags), 2, "is for kernels, the target is a model");

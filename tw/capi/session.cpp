@@ -1,6 +1,6 @@
 #include "tw/graph/session.h"
 
-#include <cstring>
+#include <charconv>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,10 +25,12 @@ namespace {
 
 using SessionPort = tw_session::Port;
 
-/// A whole number, else -1.
+/// A whole number, else -1: names may have digits only, too, and more than a number holds.
 int64_t extent_of(const std::string& text) {
-  const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return is_number ? std::stoll(text) : -1;
+  int64_t extent = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, extent);
+  return error == std::errc() && stop == end && extent >= 0 ? extent : -1;
 }
 
 std::vector<SessionPort> ports_of(const std::vector<graph::Port>& ports) {

@@ -96,7 +96,7 @@ int run_bench(const Arguments& a) {
   };
   run_plan(
       plan_of(a), [](const std::string& what) { to_stderr(what + "\n"); }, done);
-  if (!a.json || file) fmt::print("{}", measure::to_table(rows));
+  if (shows_text(a)) fmt::print("{}", measure::to_table(rows));
   if (a.json && !file) write_json(*a.json, lines);
   return 0;
 }

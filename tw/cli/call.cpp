@@ -39,7 +39,7 @@ int64_t whole_number(const std::string& flag, const std::string& text, int64_t l
   return value;
 }
 
-[[noreturn]] static void twice(const std::string& flag, const std::string& name) {
+[[noreturn]] void refuse_twice(const std::string& flag, const std::string& name) {
   throw UserError(fmt::format("{} names '{}' twice", flag, name), "give it once");
 }
 
@@ -49,7 +49,7 @@ static void add_shape(Problem& p, const std::string& list) {
     auto [axis, value] =
         split_pair("--shape", list.substr(begin, end - begin), "axis=extent, e.g. m=64,n=32");
     if (!p.shape.emplace(axis, whole_number("--shape " + axis, value)).second)
-      twice("--shape", axis);
+      refuse_twice("--shape", axis);
     begin = end + 1;
   }
 }
@@ -59,7 +59,7 @@ static Problem said_by(const Arguments& a) {
   for (const std::string& list : a.shape) add_shape(p, list);
   for (const std::string& text : a.options) {
     auto option = split_pair("--option", text, "name=value");
-    if (!p.options.insert(option).second) twice("--option", option.first);
+    if (!p.options.insert(option).second) refuse_twice("--option", option.first);
   }
   p.dtype = dtype_of(a).value_or(f32);
   return p;
@@ -159,9 +159,16 @@ static Tensor read_packed(const Tensor& t, const Argument& wanted) {
   return fits ? t.slice(static_cast<int>(t.dims().size()) - 1, 0, last) : t;
 }
 
-static uint64_t seed_of(const std::string& text) {
-  return static_cast<uint64_t>(
-      whole_number("--input random:", text.substr(std::string("random:").size())));
+std::optional<uint64_t> seed_of(const std::string& source) {
+  const std::string random = "random:";
+  if (!source.starts_with(random)) return std::nullopt;
+  return static_cast<uint64_t>(whole_number("--input random:", source.substr(random.size())));
+}
+
+void print_made_up(const std::vector<std::pair<std::string, uint64_t>>& inputs) {
+  std::vector<std::string> parts;
+  for (const auto& [name, seed] : inputs) parts.push_back(fmt::format("{}=random:{}", name, seed));
+  if (!parts.empty()) fmt::print("  inputs that no --input names: {}\n", fmt::join(parts, ", "));
 }
 
 Call call_of(const Arguments& a) {
@@ -173,9 +180,9 @@ Call call_of(const Arguments& a) {
     auto [name, source] = split_pair("--input", input, "name=FILE.npy or name=random:SEED");
     const std::vector<Argument> arguments = k.arguments(usual);
     const Argument& argument = argument_named(arguments, "--input", name, false);
-    if (files.contains(name) || seeds.contains(name)) twice("--input", name);
-    if (source.starts_with("random:")) {
-      seeds[name] = seed_of(source);
+    if (files.contains(name) || seeds.contains(name)) refuse_twice("--input", name);
+    if (const auto seed = seed_of(source)) {
+      seeds[name] = *seed;
       continue;
     }
     files[name] = read_packed(read_npy(source, argument.dtype), argument);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,15 @@ std::pair<std::string, std::string> split_pair(const std::string& flag, const st
 int64_t whole_number(const std::string& flag, const std::string& text,
                      int64_t least = std::numeric_limits<int64_t>::min(),
                      int64_t most = std::numeric_limits<int64_t>::max());
+
+/// What --input says of an input that is made up: the seed of random:SEED, nothing of a file.
+std::optional<uint64_t> seed_of(const std::string& source);
+
+/// "A=random:1, B=random:2", the inputs that no flag names, is said on standard output.
+void print_made_up(const std::vector<std::pair<std::string, uint64_t>>& inputs);
+
+/// UserError: the flag names the same thing twice.
+[[noreturn]] void refuse_twice(const std::string& flag, const std::string& name);
 
 /// Fills a tensor with N(0, 1) values of that seed (integers: 0..15).
 void fill_random(const TensorView& t, uint64_t seed);

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "tw/base/error.h"
 #include "tw/check/verify.h"
@@ -12,20 +11,6 @@ namespace tw::cli {
 
 using kernels::KernelEntry;
 using kernels::Problem;
-
-/// How far it is, on one line of a terminal that is written over.
-static void show_progress(const std::string& text) {
-  if (isatty(STDERR_FILENO)) to_stderr(fmt::format("\r{:60}\r{}", "", text));
-}
-
-/// For people, where JSON does not take standard output.
-static void say(const std::string& line, const Arguments& a) {
-  if (a.json && a.json->empty()) {
-    to_stderr(line);
-  } else {
-    fmt::print("{}", line);
-  }
-}
 
 /// Checks one kernel and prints its line; the row for --json.
 static nlohmann::json check_kernel(const KernelEntry& k, const std::vector<Problem>& problems,

@@ -76,7 +76,7 @@ int run_explain(const Arguments& a) {
   const kernels::KernelEntry& k = kernels::kernel_named(a.target);
   const BenchCase c = case_of(k, problem_of(k, a), a.threads > 0 ? a.threads : machine.cores);
   const Explanation e = explain(c, a.mapping.empty() ? Mapping{} : parse_mapping(a.mapping));
-  if (!a.json || !a.json->empty()) print(c, e, machine);
+  if (shows_text(a)) print(c, e, machine);
   if (a.json) write_json(*a.json, {to_json(e)});
   return 0;
 }

@@ -76,10 +76,13 @@ Session::Dims shapes_of(const Session& s, const Arguments& a) {
   for (const std::string& text : a.shape) {
     const auto [name, list] = split_pair("--shape", text, "input=extent,extent.., e.g. x=1,2048");
     const Port& p = input_named(s, "--shape", name);
-    if (!shapes.emplace(p.name, extents_of(name, list)).second)
-      throw UserError(fmt::format("--shape names '{}' twice", name), "give it once");
+    if (!shapes.emplace(p.name, extents_of(name, list)).second) refuse_twice("--shape", name);
   }
   return shapes;
+}
+
+bool is_open(const std::string& extent) {
+  return extent.empty() || extent.find_first_not_of("0123456789") != std::string::npos;
 }
 
 /// The extents of an input that is made up: those of --shape, else the model's own.
@@ -87,7 +90,7 @@ std::vector<int64_t> made_up_extents(const Port& p, const Session::Dims& shapes)
   if (const auto at = shapes.find(p.name); at != shapes.end()) return at->second;
   std::vector<int64_t> dims;
   for (const std::string& d : p.dims) {
-    if (d.empty() || d.find_first_not_of("0123456789") != std::string::npos)
+    if (is_open(d))
       throw UserError(fmt::format("input '{}' is {}: some extent is open", p.name, port_text(p)),
                       fmt::format("give --shape {}=.. or --input {}=FILE.npy", p.name, p.name));
     dims.push_back(whole_number("--shape " + p.name, d));
@@ -95,14 +98,14 @@ std::vector<int64_t> made_up_extents(const Port& p, const Session::Dims& shapes)
   return dims;
 }
 
+Tensor made_up_input(const Port& p, uint64_t seed, const Session::Dims& shapes) {
+  Tensor t = host_tensor(p.dtype, made_up_extents(p, shapes));
+  fill_random(t, seed);
+  return t;
+}
+
 Tensor read_input(const Port& p, const std::string& source, const Session::Dims& shapes) {
-  if (source.starts_with("random:")) {
-    const int64_t seed =
-        whole_number("--input random:", source.substr(std::string("random:").size()));
-    Tensor t = host_tensor(p.dtype, made_up_extents(p, shapes));
-    fill_random(t, static_cast<uint64_t>(seed));
-    return t;
-  }
+  if (const auto seed = seed_of(source)) return made_up_input(p, *seed, shapes);
   Tensor t = source.ends_with(".pb") ? graph::onnx::read_tensor(source) : read_npy(source, p.dtype);
   if (const auto at = shapes.find(p.name); at != shapes.end() && at->second != t.dims())
     throw UserError(fmt::format("--input {} has extents [{}], --shape says [{}]", p.name,
@@ -118,20 +121,17 @@ std::map<std::string, Tensor> inputs_of(const Session& s, const Arguments& a) {
     const auto [name, source] =
         split_pair("--input", text, "name=FILE.npy, name=FILE.pb or name=random:SEED");
     const Port& p = input_named(s, "--input", name);
-    if (inputs.contains(name))
-      throw UserError(fmt::format("--input names '{}' twice", name), "give it once");
+    if (inputs.contains(name)) refuse_twice("--input", name);
     inputs[name] = read_input(p, source, shapes);
   }
-  std::vector<std::string> made_up;
+  std::vector<std::pair<std::string, uint64_t>> made_up;
   for (size_t i = 0; i < s.inputs().size(); ++i) {
     const Port& p = s.inputs()[i];
     if (inputs.contains(p.name)) continue;
-    const std::string source = fmt::format("random:{}", i + 1);
-    inputs[p.name] = read_input(p, source, shapes);
-    made_up.push_back(fmt::format("{}={}", p.name, source));
+    inputs[p.name] = made_up_input(p, i + 1, shapes);
+    made_up.emplace_back(p.name, i + 1);
   }
-  if (!made_up.empty() && !a.json)
-    fmt::print("  inputs that no --input names: {}\n", fmt::join(made_up, ", "));
+  if (shows_text(a)) print_made_up(made_up);
   return inputs;
 }
 
@@ -144,20 +144,23 @@ std::string file_in(const std::string& folder, const std::string& output) {
 
 /// Where each output goes: all of them into --output FOLDER, or those of --output name=FILE.npy.
 std::map<std::string, std::string> files_of(const Session& s, const Arguments& a) {
-  std::map<std::string, std::string> files;
+  std::map<std::string, std::string> files, folder;
   std::vector<std::string> known;
   for (const Port& p : s.outputs()) known.push_back(p.name);
   for (const std::string& text : a.outputs) {
-    if (text.find('=') == std::string::npos) {
-      for (const std::string& name : known) files.emplace(name, file_in(text, name));
+    if (text.find('=') == std::string::npos && !text.ends_with(".npy")) {
+      if (!folder.empty())
+        throw UserError(fmt::format("--output got '{}', a second folder", text), "give one");
+      for (const std::string& name : known) folder.emplace(name, file_in(text, name));
       continue;
     }
     const auto [name, file] = split_pair("--output", text, "FOLDER or name=FILE.npy");
     if (std::ranges::find(known, name) == known.end())
       throw UserError(fmt::format("--output names '{}', which is no output of the model", name),
                       did_you_mean(name, known));
-    files[name] = file;
+    if (!files.emplace(name, file).second) refuse_twice("--output", name);
   }
+  files.merge(folder);
   std::set<std::string> distinct;
   for (const auto& [name, file] : files) {
     if (!distinct.insert(file).second)
@@ -207,12 +210,8 @@ void print_ports(const char* what, const std::vector<Port>& ports) {
 /// The extents for which a plan is explained; nothing when some are open.
 std::optional<Session::Dims> explained_extents(const Session& s, const Arguments& a) {
   Session::Dims shapes = shapes_of(s, a);
-  const bool is_open = std::ranges::any_of(s.inputs(), [&](const Port& p) {
-    return !shapes.contains(p.name) && std::ranges::any_of(p.dims, [](const std::string& d) {
-      return d.find_first_not_of("0123456789") != std::string::npos;
-    });
-  });
-  if (is_open && shapes.empty()) return std::nullopt;
+  const auto has_open = [](const Port& p) { return std::ranges::any_of(p.dims, is_open); };
+  if (shapes.empty() && std::ranges::any_of(s.inputs(), has_open)) return std::nullopt;
   for (const Port& p : s.inputs()) shapes.emplace(p.name, made_up_extents(p, shapes));
   return shapes;
 }
@@ -319,7 +318,7 @@ int profile_model(const Session& s, const std::map<std::string, Tensor>& inputs,
   double all = 0;
   for (const StepTime& t : steps) all += t.us;
   std::vector<nlohmann::json> rows;
-  if (!a.json || !a.json->empty())
+  if (shows_text(a))
     fmt::print("  {:>4} {:>10} {:>6} {:>8} {:>8}  {:<9} {}\n", "step", "us", "share", "GB/s",
                "GFLOP/s", "program", "name");
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -331,19 +330,25 @@ int profile_model(const Session& s, const std::map<std::string, Tensor>& inputs,
                     {"us", t.us},
                     {"bytes", t.work.bytes},
                     {"flops", t.work.flops}});
-    if (!a.json || !a.json->empty())
+    if (shows_text(a))
       fmt::print("  {:>4} {:>10.1f} {:>5.1f}% {:>8.2f} {:>8.2f}  {:<9} {}\n", i, t.us,
                  100 * t.us / all, 1e-3 * static_cast<double>(t.work.bytes) / t.us,
                  1e-3 * t.work.flops / t.us, t.info.program, t.info.name);
   }
-  if (!a.json || !a.json->empty()) fmt::print("   all {:>10.1f}\n", all);
+  if (shows_text(a)) fmt::print("   all {:>10.1f}\n", all);
   if (a.json) write_json(*a.json, rows);
   return 0;
 }
 
 }  // namespace
 
-bool is_model(const std::string& target) { return target.ends_with(".onnx"); }
+bool is_model(const std::string& target) {
+  if (target.ends_with(".onnx")) return true;
+  if (target.find_first_of("./") != std::string::npos)
+    throw UserError(fmt::format("'{}' is neither a kernel nor a model", target),
+                    "wanted a file that ends in .onnx, or the name of a kernel");
+  return false;
+}
 
 int run_model(const Arguments& a) {
   const Session s = load(a);
@@ -356,12 +361,12 @@ int run_model(const Arguments& a) {
   std::vector<nlohmann::json> rows;
   for (const NamedTensor& n : outputs) {
     rows.push_back(tensor_json(n));
-    if (!a.json || !a.json->empty()) print_tensor(n);
+    if (shows_text(a)) print_tensor(n);
     const auto at = files.find(n.name);
     if (at == files.end()) continue;
     write_npy(at->second, n.tensor);
     rows.back()["file"] = at->second;
-    if (!a.json || !a.json->empty()) fmt::print("  wrote {}\n", at->second);
+    if (shows_text(a)) fmt::print("  wrote {}\n", at->second);
   }
   if (a.json) write_json(*a.json, rows);
   return 0;
@@ -370,7 +375,7 @@ int run_model(const Arguments& a) {
 int explain_model(const Arguments& a) {
   const Session s = load(a);
   const ModelStory story = story_of(s, a);
-  if (!a.json || !a.json->empty()) print_story(s, a, story);
+  if (shows_text(a)) print_story(s, a, story);
   if (a.json) write_json(*a.json, {story_json(s, a, story)});
   return 0;
 }

@@ -4,7 +4,7 @@
 
 namespace tw::cli {
 
-/// Whether TARGET is a model file, not the name of a kernel.
+/// Whether TARGET is a model file, not the name of a kernel. UserError for other files.
 bool is_model(const std::string& target);
 
 /// The verbs run and explain for a model.

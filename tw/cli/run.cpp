@@ -26,8 +26,7 @@ static std::vector<std::pair<size_t, std::string>> output_files(const kernels::K
       if (!argument.output) continue;
       if (argument.name == name) {
         for (const auto& [earlier, other] : files)
-          if (earlier == index)
-            throw UserError(fmt::format("--output names '{}' twice", name), "give it once");
+          if (earlier == index) refuse_twice("--output", name);
         expect_writable(file);
         files.emplace_back(index, file);
         found = true;
@@ -40,13 +39,6 @@ static std::vector<std::pair<size_t, std::string>> output_files(const kernels::K
   return files;
 }
 
-static void print_made_up(const Call& call) {
-  std::vector<std::string> parts;
-  for (const auto& [name, seed] : call.made_up)
-    parts.push_back(fmt::format("{}=random:{}", name, seed));
-  if (!parts.empty()) fmt::print("  inputs that no --input names: {}\n", fmt::join(parts, ", "));
-}
-
 int run_run(const Arguments& a) {
   if (is_model(a.target)) return run_model(a);
   if (a.json || a.profile)
@@ -56,7 +48,7 @@ int run_run(const Arguments& a) {
   Call call = call_of(a);
   const std::string source = run_call(call, a);
   fmt::print("{} {}\n", call.entry->name, to_string(call.problem));
-  print_made_up(call);
+  print_made_up(call.made_up);
   if (!source.empty()) fmt::print("  emitted source: {}\n", source);
   if (a.check) {
     check::Reference reference = call.entry->reference(call.problem, call.input_views());
