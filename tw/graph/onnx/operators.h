@@ -11,6 +11,7 @@ namespace tw::graph::onnx {
 inline constexpr int64_t kLatestOpset = 28;
 
 Number number_of(DType t, double v);
+[[noreturn]] void no_elements(const Context& c, size_t input);
 /// The element type that an attribute names.
 DType type_named(const Context& c, const char* attribute, DType otherwise);
 
@@ -20,6 +21,18 @@ inline DType accumulator(DType t) { return t == f16 || t == bf16 ? f32 : t; }
 inline DType computed_in(DType t) {
   if (t == f16 || t == bf16) return f32;
   return is_float(t) ? t : f64;
+}
+
+/// UserError unless the input has so many axes.
+void wants_rank(const Context& c, size_t input, int rank);
+/// UserError unless an axis of the input has that extent; where dims decide, the graph requires it.
+void wants_extent(Context& c, size_t input, size_t axis, const Expr& extent);
+
+/// The first of an input's elements, which has some.
+template <class T>
+const T& first_of(const Context& c, size_t input, const std::vector<T>& elements) {
+  if (elements.empty()) no_elements(c, input);
+  return elements[0];
 }
 
 /// Axes that the node names in an input or in an attribute of older opsets, counted from the front

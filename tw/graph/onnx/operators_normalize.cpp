@@ -136,6 +136,7 @@ std::vector<TensorId> lp_normalization(Context& c) {
 
 std::vector<TensorId> mean_variance_normalization(Context& c) {
   std::vector<int> axes = named_axes(c, 1, "axes", c.rank(0));
+  if (axes.empty() && c.rank(0) < 4) c.fail("wants axes, or a tensor of four");
   if (axes.empty()) axes = {0, 2, 3};
   const TensorId mean = mean_over(c, c.in(0), axes);
   const TensorId d = joined(c, c.in(0), mean, [](const Term& a, const Term& m) {

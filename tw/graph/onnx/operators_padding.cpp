@@ -50,6 +50,7 @@ std::optional<Number> known_surroundings(Context& c) {
   if (c.opset() < 11) return number_of(t, c.real("value", 0));
   if (!c.has(2)) return number_of(t, 0);
   const TensorInfo& v = c.info(2);
+  for (size_t k = 0; k < v.dims.size(); ++k) wants_extent(c, 2, k, 1);
   if (!v.constant || t == i64 || t == u64) return std::nullopt;
   return number_of(t, get(v.constant->view(), 0));
 }

@@ -21,6 +21,8 @@ TensorId spread_parameter(Context& c, size_t input) {
     return reshape(c.g, c.name(), x, shape);
   }
   if (block < 1 || dims.size() != whole.size()) c.fail("has scales that are not of its blocks");
+  for (size_t k = 0; k < dims.size(); ++k)
+    wants_extent(c, input, k, k == a ? cdiv(whole[k], block) : whole[k]);
   return view(c.g, c.name(), x, whole, [&](std::span<const Expr> at) {
     std::vector<Expr> coordinates(at.begin(), at.end());
     coordinates[a] = floordiv(at[a], block);

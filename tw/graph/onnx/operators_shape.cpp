@@ -189,7 +189,9 @@ std::vector<TensorId> split(Context& c) {
   } else if (c.has_attribute("split")) {
     for (int64_t p : c.integers("split")) parts.emplace_back(p);
   } else {
-    const auto n = c.integer("num_outputs", static_cast<int64_t>(c.node().outputs.size()));
+    const auto n = c.integer("num_outputs", std::ssize(c.node().outputs));
+    if (n != std::ssize(c.node().outputs))
+      c.fail(fmt::format("has num_outputs = {}, wanted {}", n, c.node().outputs.size()));
     const Expr each = c.opset() >= 18 ? c.g.simple(cdiv(whole, n)) : c.g.simple(floordiv(whole, n));
     for (int64_t k = 0; k + 1 < n; ++k) parts.push_back(each);
     parts.push_back(c.g.simple(whole - each * Expr(n - 1)));

@@ -36,6 +36,23 @@ DType type_named(const Context& c, const char* attribute, DType otherwise) {
   return element_type(code);
 }
 
+void no_elements(const Context& c, size_t input) {
+  c.fail(fmt::format("input {}, '{}', has no elements", input, c.info(input).name));
+}
+
+void wants_rank(const Context& c, size_t input, int rank) {
+  if (c.rank(input) != rank)
+    c.fail(fmt::format("input {}, '{}', has {} axes, wanted {}", input, c.info(input).name,
+                       c.rank(input), rank));
+}
+
+void wants_extent(Context& c, size_t input, size_t axis, const Expr& extent) {
+  const TensorInfo& t = c.info(input);
+  if (!c.g.same(t.dims[axis], extent, c.name()))
+    c.fail(fmt::format("input {}, '{}', has extent {} of axis {}, wanted {}", input, t.name,
+                       c.g.text(t.dims[axis]), axis, c.g.text(c.g.simple(extent))));
+}
+
 std::vector<int> axes_from(int first, int rank) {
   std::vector<int> axes(static_cast<size_t>(std::max(rank - first, 0)));
   std::iota(axes.begin(), axes.end(), first);
@@ -107,8 +124,11 @@ TensorId converted_to(Context& c, TensorId x, DType t) {
 }
 
 TensorId along_channels(Context& c, TensorId x, int rank) {
+  const TensorInfo& channels = c.g.tensor(x);
+  if (channels.dims.size() != 1)
+    c.fail(fmt::format("'{}' has {} axes, wanted 1", channels.name, channels.dims.size()));
   std::vector<Expr> dims(static_cast<size_t>(std::max(rank - 1, 1)), Expr(1));
-  dims[0] = c.g.tensor(x).dims.at(0);
+  dims[0] = channels.dims[0];
   return reshape(c.g, c.name(), x, std::move(dims));
 }
 
