@@ -42,8 +42,15 @@ int axis_attribute(const Context& c, int64_t otherwise, int rank);
 std::vector<int> axes_from(int first, int rank);
 
 Expr product_of_dims(std::span<const Expr> dims);
+/// How many elements lie along axes.
+Expr count_along(const Graph& g, TensorId x, std::span<const int> axes);
 /// The quotient of two products; equal factors go.
 Expr quotient_of_dims(const Graph& g, std::span<const Expr> of, std::span<const Expr> by);
+
+/// Which operand x is, made one where it is none yet.
+int operand_of(Compute& made, TensorId x);
+/// All inputs, of which there is one or more.
+std::vector<TensorId> all_inputs(const Context& c);
 
 /// One operand with a body.
 TensorId mapped(Context& c, TensorId x, const std::function<Term(const Term&)>& body);
@@ -57,6 +64,10 @@ TensorId converted_to(Context& c, TensorId x, DType t);
 TensorId along_channels(Context& c, TensorId x, int rank);
 /// x - log(sum of e^x), in f32 or wider.
 TensorId log_softmax_over(Context& c, TensorId x, const std::vector<int>& axes);
+/// Cut to the range of t, then converted.
+Term cast_saturating(const Term& x, DType t);
+/// x^y of x >= 0, by shorter ways where there is one.
+Term root_or_power(const Term& x, double y);
 bool names_output(const Context& c, size_t k);
 
 /// Parts of families' tables that have files of their own.

@@ -167,7 +167,8 @@ std::vector<TensorId> conv_transpose(Context& c) {
   const Expr channels = part_of_group(c, weights[0], groups);
   wants_extent(c, 0, 1, weights[0]);
   Compute made;
-  made.operands = {c.in(0), c.in(1)};
+  made.operands = {c.in(0)};
+  const int filter = operand_of(made, c.in(1));
   made.axes = {c.info(0).dims[0], groups, weights[1]};
   made.axes.insert(made.axes.end(), t.results.begin(), t.results.end());
   made.rank = 3 + n;
@@ -190,7 +191,7 @@ std::vector<TensorId> conv_transpose(Context& c) {
   const Term element = cast(load(0, dtype, x, number_of(dtype, 0)), sum);
   made.fold = Fold::sum;
   made.body = op(Opcode::mul, hit ? where(hit, element, constant(sum, 0.0)) : element,
-                 cast(load(1, c.dtype(1), w), sum));
+                 cast(load(filter, c.dtype(1), w), sum));
   Exprs dims = {c.info(0).dims[0], c.g.simple(groups * weights[1])};
   dims.insert(dims.end(), t.results.begin(), t.results.end());
   return {finished_convolution(c, c.g.compute(std::move(made), c.name()), dims)};

@@ -102,7 +102,8 @@ std::vector<TensorId> one_hot(Context& c) {
   wants_rank(c, 2, 1);
   wants_extent(c, 2, 0, 2);
   Compute made;
-  made.operands = {c.in(0), c.in(2)};
+  made.operands = {c.in(0)};
+  const int values = operand_of(made, c.in(2));
   made.axes = c.info(0).dims;
   made.axes.insert(made.axes.begin() + axis, depth);
   made.rank = rank;
@@ -113,8 +114,8 @@ std::vector<TensorId> one_hot(Context& c) {
   const Term below = op(Opcode::lt, place, constant_int(i64, 0));
   const Term counted = where(below, op(Opcode::add, place, index(depth)), place);
   const DType t = c.dtype(2);
-  made.body = where(op(Opcode::eq, counted, tw::graph::axis(axis)), load(1, t, {index(1)}),
-                    load(1, t, {index(0)}));
+  made.body = where(op(Opcode::eq, counted, tw::graph::axis(axis)), load(values, t, {index(1)}),
+                    load(values, t, {index(0)}));
   return {c.g.compute(std::move(made), c.name())};
 }
 

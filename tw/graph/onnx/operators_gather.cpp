@@ -16,15 +16,12 @@ Term counted_from_back(const Term& i, const Expr& n) {
 /// A computation over the data and the indices, which may be one tensor.
 struct Gathering {
   Compute made;
-  int indices = 1;  // which operand they are
+  int indices = 0;  // which operand they are
 };
 Gathering gathering_of(Context& c, std::vector<Expr> dims) {
   Gathering g;
   g.made.operands = {c.in(0)};
-  if (c.in(1) != c.in(0))
-    g.made.operands.push_back(c.in(1));
-  else
-    g.indices = 0;
+  g.indices = operand_of(g.made, c.in(1));
   g.made.axes = std::move(dims);
   g.made.rank = static_cast<int>(g.made.axes.size());
   return g;

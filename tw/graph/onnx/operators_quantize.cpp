@@ -32,10 +32,7 @@ TensorId spread_parameter(Context& c, size_t input) {
 
 /// A float in the steps of t: to the nearest, within its range.
 Term quantized(const Term& steps, const Term& zero, DType t) {
-  if (is_float(t)) {
-    const double most = largest(t);
-    return cast(op(Opcode::min, op(Opcode::max, steps, real(steps, -most)), real(steps, most)), t);
-  }
+  if (is_float(t)) return cast_saturating(steps, t);
   Term y = op(Opcode::round, steps);
   if (zero) y = op(Opcode::add, y, zero);
   y = op(Opcode::min, op(Opcode::max, y, real(y, lowest(t))), real(y, largest(t)));
