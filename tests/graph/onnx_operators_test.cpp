@@ -340,11 +340,12 @@ TEST(OnnxOperators, RefusesExtentsThatDoNotFit) {
       {"ConvTranspose", {image, filter}, {{"output_shape", attribute(Dims{9})}}, "wanted 2"},
       {"ConvTranspose", {image, filter, {f32, {}}}, {}, "0 axes"},
       {"Split", {{f32, {5}}}, {{"num_outputs", attribute(0)}}, "wanted 1"},
+      {"Split", {{f32, {5}}}, {{"split", attribute(Dims{-1, 6})}}, "part of -1 elements"},
   };
   for (const Misfit& m : misfits) EXPECT_THAT(fault_of(m), testing::HasSubstr(m.fault)) << m.op;
 }
 
-TEST(OnnxOperators, RefusesConstantsWithoutElements) {
+TEST(OnnxOperators, RefusesConstantsWithoutElementsAndCountsThatAreNone) {
   const auto fault_with = [](const char* op, const Names& inputs) {
     Written w(21);
     w.input("x", f32, {3, 4});
@@ -352,6 +353,9 @@ TEST(OnnxOperators, RefusesConstantsWithoutElements) {
     w.list("one", {1});
     w.list("pads", {1, 1, 1, 1});
     w.m.initializers["no_floats"] = host_tensor(f32, {0});
+    w.m.initializers["far"] = floats_of({1}, {1e30F});
+    w.m.initializers["scales"] = floats_of({2}, {1, -2});
+    w.m.initializers["float"] = floats_of({1}, {1});
     w.node(op, inputs, {"y"});
     w.output("y");
     return error_text<UserError>([&] { import(w.m); });
@@ -362,6 +366,10 @@ TEST(OnnxOperators, RefusesConstantsWithoutElements) {
   EXPECT_THAT(fault_with("Trilu", {"x", "none"}), HasSubstr("input 1, 'none'"));
   EXPECT_THAT(fault_with("OneHot", {"one", "none", "x"}), HasSubstr("input 1, 'none'"));
   EXPECT_THAT(fault_with("Pad", {"x", "pads", "no_floats"}), HasSubstr("input 2, 'no_floats'"));
+  EXPECT_THAT(fault_with("Range", {"float", "far", "float"}),
+              HasSubstr("e+30 elements, wanted 0 to"));
+  EXPECT_THAT(fault_with("OneHot", {"one", "far", "scales"}), HasSubstr("elements, wanted 0 to"));
+  EXPECT_THAT(fault_with("Resize", {"x", "", "scales"}), HasSubstr("scales by -2"));
 }
 
 /// Elements between two floats, 0 when both are the same or NaN.

@@ -50,14 +50,19 @@ std::vector<TensorId> constant_of_shape(Context& c) {
   return {filled(c, c.contents(0), value)};
 }
 
+/// A number of elements that is computed as a float.
+int64_t count_of(const Context& c, double count) {
+  if (!(count >= 0 && count <= static_cast<double>(Graph::kLargestDim)))
+    c.fail(fmt::format("makes {} elements, wanted 0 to {}", count, Graph::kLargestDim));
+  return static_cast<int64_t>(count);
+}
+
 /// Floats are given by constants, because an extent depends on them.
 std::vector<TensorId> float_range(Context& c) {
   const DType t = c.dtype(0);
   const auto given = [&](size_t input) { return first_of(c, input, c.values(input)); };
   const double start = given(0), limit = given(1), delta = given(2);
-  const double count = std::ceil((limit - start) / delta);
-  if (!std::isfinite(count)) c.fail("has no number of elements");
-  const auto n = static_cast<int64_t>(std::max(count, 0.0));
+  const int64_t n = count_of(c, std::max(std::ceil((limit - start) / delta), 0.0));
   const Term i = cast(axis(0), f64);
   const Term steps = op(Opcode::mul, i, constant(f64, delta));
   return {filled(c, {n}, cast(op(Opcode::add, steps, constant(f64, start)), t))};
@@ -97,7 +102,7 @@ std::vector<TensorId> one_hot(Context& c) {
   const int rank = c.rank(0) + 1;
   const int axis = axis_attribute(c, -1, rank);
   const DType given = c.dtype(1);
-  const Expr depth = is_float(given) ? Expr(static_cast<int64_t>(first_of(c, 1, c.values(1))))
+  const Expr depth = is_float(given) ? Expr(count_of(c, first_of(c, 1, c.values(1))))
                                      : first_of(c, 1, c.contents(1));
   wants_rank(c, 2, 1);
   wants_extent(c, 2, 0, 2);

@@ -193,6 +193,8 @@ std::vector<TensorId> split(Context& c) {
   std::vector<TensorId> out;
   Expr start = 0;
   for (const Expr& p : parts) {
+    if (p.is_constant() && p.constant() < 0)
+      c.fail(fmt::format("has a part of {} elements", p.constant()));
     out.push_back(block_along(c, c.in(0), static_cast<size_t>(axis), start, p));
     start = c.g.simple(start + p);
   }
