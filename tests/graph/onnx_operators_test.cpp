@@ -158,6 +158,19 @@ TEST(OnnxOperators, SlicesNamedDims) {
   }
 }
 
+TEST(OnnxOperators, SlicesToTheLeastNumber) {
+  Written w;
+  w.input("x", f32, {"N", 6});
+  w.list("last", {-1});
+  w.list("least", {std::numeric_limits<int64_t>::min()});
+  w.list("zero", {0});
+  w.node("Slice", {"x", "last", "least", "zero", "last"}, {"y"});
+  w.output("y");
+  const Graph g = import(w.m);
+  EXPECT_THAT(dims_of(g), ElementsAre("N", "6"));
+  for (const int64_t n : {3, 1, 0}) expect_meaning(g, {{n, 6}});
+}
+
 TEST(OnnxOperators, MakesCausalMasksOfNamedDims) {
   Written w;
   w.input("x", f32, {1, "S"});
