@@ -9,9 +9,12 @@
 #include "tw/graph/plan.h"
 #include "tw/runtime/device.h"
 
+#include "tests/support/expect_error.h"
+
 namespace tw::graph::onnx {
 namespace {
 
+using test::error_text;
 using testing::ElementsAre;
 using Dims = std::vector<int64_t>;
 using Names = std::vector<std::string>;
@@ -155,6 +158,19 @@ TEST(OnnxOperators, SlicesNamedDims) {
   }
 }
 
+TEST(OnnxOperators, SlicesToTheLeastNumber) {
+  Written w;
+  w.input("x", f32, {"N", 6});
+  w.list("last", {-1});
+  w.list("least", {std::numeric_limits<int64_t>::min()});
+  w.list("zero", {0});
+  w.node("Slice", {"x", "last", "least", "zero", "last"}, {"y"});
+  w.output("y");
+  const Graph g = import(w.m);
+  EXPECT_THAT(dims_of(g), ElementsAre("N", "6"));
+  for (const int64_t n : {3, 1, 0}) expect_meaning(g, {{n, 6}});
+}
+
 TEST(OnnxOperators, MakesCausalMasksOfNamedDims) {
   Written w;
   w.input("x", f32, {1, "S"});
@@ -294,6 +310,79 @@ TEST(OnnxOperators, RefusesShapesThatDataDecide) {
   } catch (const UserError& e) {
     EXPECT_THAT(e.what(), testing::HasSubstr("Reshape 'y'"));
   }
+}
+
+/// Inputs of one node that would have it read outside of a tensor or divide by 0.
+struct Misfit {
+  const char* op;
+  std::vector<std::pair<DType, Dims>> inputs;
+  std::map<std::string, Attribute> attributes;
+  const char* fault;
+};
+
+std::string fault_of(const Misfit& misfit) {
+  Written w;
+  Names inputs;
+  for (const auto& [t, dims] : misfit.inputs) {
+    inputs.push_back("x" + std::to_string(inputs.size()));
+    w.input(inputs.back(), t, {dims.begin(), dims.end()});
+  }
+  w.node(misfit.op, inputs, {"y"}, misfit.attributes);
+  w.output("y");
+  return error_text<UserError>([&] { import(w.m); });
+}
+
+TEST(OnnxOperators, RefusesExtentsThatDoNotFit) {
+  const std::pair<DType, Dims> image = {f32, {1, 4, 5, 5}}, filter = {f32, {4, 2, 3, 3}};
+  const std::vector<Misfit> misfits = {
+      {"GatherElements", {{f32, {2, 3}}, {i64, {5, 3}}}, {{"axis", attribute(1)}}, "extent 5"},
+      {"GatherND", {{f32, {2, 3}}, {i64, {5, 1}}}, {{"batch_dims", attribute(1)}}, "extent 5"},
+      {"ReverseSequence", {{f32, {4, 3}}, {i64, {2}}}, {}, "extent 2"},
+      {"ReverseSequence", {{f32, {4, 3}}, {i64, {3, 1}}}, {}, "2 axes"},
+      {"NegativeLogLikelihoodLoss", {{f32, {2, 3}}, {i64, {5}}}, {}, "extent 5"},
+      {"NegativeLogLikelihoodLoss", {{f32, {2, 3}}, {i64, {}}}, {}, "0 axes"},
+      {"DequantizeLinear",
+       {{i8, {4, 6}}, {f32, {2, 3}}},
+       {{"axis", attribute(0)}, {"block_size", attribute(2)}},
+       "extent 3"},
+      {"MeanVarianceNormalization", {{f32, {2, 3, 4}}}, {}, "wants axes"},
+      {"ConvTranspose", {image, filter}, {{"group", attribute(0)}}, "has no groups"},
+      {"ConvTranspose", {image, filter}, {{"group", attribute(3)}}, "groups do not divide"},
+      {"ConvTranspose", {{f32, {1, 3, 5, 5}}, filter}, {}, "extent 3"},
+      {"ConvTranspose", {image, filter}, {{"strides", attribute({0, 1})}}, "below 1"},
+      {"ConvTranspose", {image, filter}, {{"output_shape", attribute(Dims{9})}}, "wanted 2"},
+      {"ConvTranspose", {image, filter, {f32, {}}}, {}, "0 axes"},
+      {"Split", {{f32, {5}}}, {{"num_outputs", attribute(0)}}, "wanted 1"},
+      {"Split", {{f32, {5}}}, {{"split", attribute(Dims{-1, 6})}}, "part of -1 elements"},
+  };
+  for (const Misfit& m : misfits) EXPECT_THAT(fault_of(m), testing::HasSubstr(m.fault)) << m.op;
+}
+
+TEST(OnnxOperators, RefusesConstantsWithoutElementsAndCountsThatAreNone) {
+  const auto fault_with = [](const char* op, const Names& inputs) {
+    Written w(21);
+    w.input("x", f32, {3, 4});
+    w.list("none", {});
+    w.list("one", {1});
+    w.list("pads", {1, 1, 1, 1});
+    w.m.initializers["no_floats"] = host_tensor(f32, {0});
+    w.m.initializers["far"] = floats_of({1}, {1e30F});
+    w.m.initializers["scales"] = floats_of({2}, {1, -2});
+    w.m.initializers["float"] = floats_of({1}, {1});
+    w.node(op, inputs, {"y"});
+    w.output("y");
+    return error_text<UserError>([&] { import(w.m); });
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(fault_with("Range", {"none", "one", "one"}), HasSubstr("input 0, 'none'"));
+  EXPECT_THAT(fault_with("Range", {"no_floats", "no_floats", "no_floats"}), HasSubstr("input 0"));
+  EXPECT_THAT(fault_with("Trilu", {"x", "none"}), HasSubstr("input 1, 'none'"));
+  EXPECT_THAT(fault_with("OneHot", {"one", "none", "x"}), HasSubstr("input 1, 'none'"));
+  EXPECT_THAT(fault_with("Pad", {"x", "pads", "no_floats"}), HasSubstr("input 2, 'no_floats'"));
+  EXPECT_THAT(fault_with("Range", {"float", "far", "float"}),
+              HasSubstr("e+30 elements, wanted 0 to"));
+  EXPECT_THAT(fault_with("OneHot", {"one", "far", "scales"}), HasSubstr("elements, wanted 0 to"));
+  EXPECT_THAT(fault_with("Resize", {"x", "", "scales"}), HasSubstr("scales by -2"));
 }
 
 /// Elements between two floats, 0 when both are the same or NaN.

@@ -26,11 +26,7 @@ std::vector<std::string> names_of(const std::vector<Port>& ports) {
 Port declared_port(const onnx::ValueInfo& v) {
   Port p{v.name, v.dtype, {}};
   if (!v.has_shape) p.dims = {".."};
-  for (const onnx::Extent& e : v.dims) {
-    const auto* number = std::get_if<int64_t>(&e);
-    const auto* name = std::get_if<std::string>(&e);
-    p.dims.push_back(number != nullptr ? std::to_string(*number) : name != nullptr ? *name : "?");
-  }
+  for (const onnx::Extent& e : v.dims) p.dims.push_back(onnx::to_string(e));
   return p;
 }
 
@@ -72,17 +68,16 @@ struct Session::State {
   /// The values in the order of inputs. UserError for names that lack or are unknown.
   template <class T>
   std::vector<T> in_order(const std::map<std::string, T>& by_name) const {
-    const std::vector<std::string> known = names_of(inputs);
     for (const auto& [name, value] : by_name)
-      if (std::ranges::find(known, name) == known.end())
+      if (std::ranges::find(inputs, name, &Port::name) == inputs.end())
         throw UserError(fmt::format("the model has no input '{}'", name),
-                        did_you_mean(name, known));
+                        did_you_mean(name, names_of(inputs)));
     std::vector<T> all;
     std::vector<std::string> missing;
-    for (const std::string& name : known) {
-      const auto at = by_name.find(name);
+    for (const Port& p : inputs) {
+      const auto at = by_name.find(p.name);
       if (at == by_name.end())
-        missing.push_back(fmt::format("'{}'", name));
+        missing.push_back(fmt::format("'{}'", p.name));
       else
         all.push_back(at->second);
     }

@@ -72,14 +72,15 @@ int64_t element_count(const Encoded& e) {
   const auto extents = [&] { return fmt::format("has extents [{}]", fmt::join(e.dims, ",")); };
   if (e.dims.size() > kMostRank)
     fail_tensor(e, fmt::format("has {} axes, wanted at most {}", e.dims.size(), kMostRank));
-  int64_t all = 1, product = 1;  // of all extents; without those of 0, which strides need too
+  bool empty = false;
+  int64_t product = 1;  // without extents of 0: strides need it too
   for (int64_t d : e.dims) {
     if (d < 0) fail_tensor(e, extents() + ", wanted none below 0");
-    all = all == 0 || d == 0 ? 0 : 1;
+    empty |= d == 0;
     if (d > 0 && __builtin_mul_overflow(product, d, &product))
       fail_tensor(e, extents() + ", whose product is not below 2^63");
   }
-  return all == 0 ? 0 : product;
+  return empty ? 0 : product;
 }
 
 bool starts_rows_at_bytes(DType t, const std::vector<int64_t>& dims) {
@@ -205,13 +206,13 @@ int64_t raw_bytes(const Encoded& e) {
 Tensor decode(const Encoded& e) {
   if (const std::string fault = type_fault(e.type); !fault.empty()) fail_tensor(e, fault);
   const DType t = element_type(e.type);
-  const size_t listed =
-      e.floats.size() + e.doubles.size() + e.int32s.size() + e.int64s.size() + e.uint64s.size();
   if (!e.is_raw) {
     Encoded numbers = e;
     numbers.raw_owner = nullptr;  // lists are copied
     return of_numbers(t, known_type(e.type)->field, numbers);
   }
+  const size_t listed =
+      e.floats.size() + e.doubles.size() + e.int32s.size() + e.int64s.size() + e.uint64s.size();
   if (listed > 0) fail_tensor(e, "gives its elements twice, as bytes and as numbers");
   return of_list(t, e, e.raw);
 }

@@ -82,16 +82,14 @@ const Bytes& ExternalFiles::mapped(const std::string& title, const std::string& 
 }
 
 Bytes ExternalFiles::part(const std::string& title, const std::string& location, int64_t offset,
-                          std::optional<int64_t> length) {
+                          int64_t length) {
   const Bytes& file = mapped(title, location);
   const auto size = static_cast<int64_t>(file.bytes.size());
-  const int64_t rest = offset >= 0 && offset <= size ? size - offset : -1;
-  const int64_t wanted = length.value_or(std::max<int64_t>(rest, 0));
-  if (rest < 0 || wanted < 0 || wanted > rest)
+  if (offset < 0 || offset > size || length < 0 || length > size - offset)
     throw UserError(
         fmt::format("external data of {} has {} bytes from {} on, but '{}' has {} bytes", title,
-                    wanted, offset, location, size));
-  return {file.bytes.substr(static_cast<size_t>(offset), static_cast<size_t>(wanted)), file.owner};
+                    length, offset, location, size));
+  return {file.bytes.substr(static_cast<size_t>(offset), static_cast<size_t>(length)), file.owner};
 }
 
 }  // namespace tw::graph::onnx

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,10 +19,9 @@ class ExternalFiles {
  public:
   explicit ExternalFiles(const std::string& model_path);
 
-  /// `length` bytes from `offset` of a file; none: all that follow. UserError naming `title` for
+  /// `length` bytes from `offset` of a file. UserError naming `title` for
   /// paths that leave the folder, files that are none, and parts outside them.
-  Bytes part(const std::string& title, const std::string& location, int64_t offset,
-             std::optional<int64_t> length);
+  Bytes part(const std::string& title, const std::string& location, int64_t offset, int64_t length);
 
  private:
   const Bytes& mapped(const std::string& title, const std::string& location);

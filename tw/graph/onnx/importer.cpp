@@ -13,15 +13,9 @@ namespace tw::graph::onnx {
 
 namespace {
 
-std::string extent_text(const Extent& e) {
-  if (const auto* number = std::get_if<int64_t>(&e)) return std::to_string(*number);
-  const auto* name = std::get_if<std::string>(&e);
-  return name != nullptr ? *name : "?";
-}
-
 std::string dims_text(const ValueInfo& v) {
   std::vector<std::string> all;
-  for (const Extent& e : v.dims) all.push_back(extent_text(e));
+  for (const Extent& e : v.dims) all.push_back(to_string(e));
   return v.has_shape ? fmt::format("[{}]", fmt::join(all, ",")) : "any";
 }
 

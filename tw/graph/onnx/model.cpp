@@ -43,7 +43,7 @@ void parse_file(const std::string& path, Message& message, const char* what) {
 /// Turns the messages of one file into what they say. Its errors do not name the file.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), external_(path) {}
+  explicit Reader(const std::string& path) : external_(path) {}
 
   Model model(::onnx::ModelProto& m);
   /// Moves raw bytes out of the message.
@@ -65,7 +65,6 @@ class Reader {
     throw UserError(what, hint);
   }
 
-  std::string path_;
   ExternalFiles external_;
 };
 
@@ -284,7 +283,6 @@ Model Reader::model(::onnx::ModelProto& m) {
                      list_names(m.functions(), [](const auto& f) { return f.name(); })),
          "inline them: onnx.inliner.inline_local_functions");
   Model to;
-  to.path = path_;
   to.graph_name = name(g.name(), "graph");
   to.ir_version = m.ir_version();
   opsets(m, to);
@@ -315,6 +313,12 @@ auto of_file(const std::string& path, const F& read) {
 std::string Node::title() const {
   const std::string first = outputs.empty() ? "" : outputs[0];
   return fmt::format("{} '{}'", op, name.empty() ? first : name);
+}
+
+std::string to_string(const Extent& e) {
+  if (const auto* number = std::get_if<int64_t>(&e)) return std::to_string(*number);
+  const auto* name = std::get_if<std::string>(&e);
+  return name != nullptr ? *name : "?";
 }
 
 Model read_model(const std::string& path) {

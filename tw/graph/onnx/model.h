@@ -35,6 +35,7 @@ struct Node {
 
 /// An extent is a number, a name, or neither.
 using Extent = std::variant<std::monostate, int64_t, std::string>;
+std::string to_string(const Extent& e);  ///< "?" for neither
 struct ValueInfo {
   std::string name;
   DType dtype = f32;
@@ -45,7 +46,7 @@ struct ValueInfo {
 
 /// What a model file says, checked and free of its encoding.
 struct Model {
-  std::string path, graph_name;
+  std::string graph_name;
   int64_t ir_version = 0;
   std::map<std::string, int64_t> opsets;   ///< by domain; "" is ai.onnx
   std::vector<ValueInfo> inputs, outputs;  ///< inputs without those that initializers give

@@ -11,6 +11,7 @@ namespace tw::graph::onnx {
 inline constexpr int64_t kLatestOpset = 28;
 
 Number number_of(DType t, double v);
+[[noreturn]] void no_elements(const Context& c, size_t input);
 /// The element type that an attribute names.
 DType type_named(const Context& c, const char* attribute, DType otherwise);
 
@@ -22,6 +23,18 @@ inline DType computed_in(DType t) {
   return is_float(t) ? t : f64;
 }
 
+/// UserError unless the input has so many axes.
+void wants_rank(const Context& c, size_t input, int rank);
+/// UserError unless an axis of the input has that extent; where dims decide, the graph requires it.
+void wants_extent(Context& c, size_t input, size_t axis, const Expr& extent);
+
+/// The first of an input's elements, which has some.
+template <class T>
+const T& first_of(const Context& c, size_t input, const std::vector<T>& elements) {
+  if (elements.empty()) no_elements(c, input);
+  return elements[0];
+}
+
 /// Axes that the node names in an input or in an attribute of older opsets, counted from the front
 /// and in ascending order. Empty when it names none.
 std::vector<int> named_axes(const Context& c, size_t input, const char* attribute, int rank);
@@ -29,8 +42,15 @@ int axis_attribute(const Context& c, int64_t otherwise, int rank);
 std::vector<int> axes_from(int first, int rank);
 
 Expr product_of_dims(std::span<const Expr> dims);
+/// How many elements lie along axes.
+Expr count_along(const Graph& g, TensorId x, std::span<const int> axes);
 /// The quotient of two products; equal factors go.
 Expr quotient_of_dims(const Graph& g, std::span<const Expr> of, std::span<const Expr> by);
+
+/// Which operand x is, made one where it is none yet.
+int operand_of(Compute& made, TensorId x);
+/// All inputs, of which there is one or more.
+std::vector<TensorId> all_inputs(const Context& c);
 
 /// One operand with a body.
 TensorId mapped(Context& c, TensorId x, const std::function<Term(const Term&)>& body);
@@ -44,6 +64,10 @@ TensorId converted_to(Context& c, TensorId x, DType t);
 TensorId along_channels(Context& c, TensorId x, int rank);
 /// x - log(sum of e^x), in f32 or wider.
 TensorId log_softmax_over(Context& c, TensorId x, const std::vector<int>& axes);
+/// Cut to the range of t, then converted.
+Term cast_saturating(const Term& x, DType t);
+/// x^y of x >= 0, by shorter ways where there is one.
+Term root_or_power(const Term& x, double y);
 bool names_output(const Context& c, size_t k);
 
 /// Parts of families' tables that have files of their own.

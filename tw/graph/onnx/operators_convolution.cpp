@@ -25,17 +25,28 @@ struct ConvolutionDims {
   Expr channels, results;  // of a group
 };
 
+int64_t groups_of(const Context& c) {
+  const int64_t groups = c.integer("group", 1);
+  if (groups < 1) c.fail("has no groups");
+  return groups;
+}
+
+/// The extent of weights that each group has a part of.
+Expr part_of_group(Context& c, const Expr& extent, const Expr& groups) {
+  const Expr part = quotient_of_dims(c.g, std::vector{extent}, std::vector{groups});
+  if (!c.g.same(part * groups, extent, c.name()))
+    c.fail("has weights that its groups do not divide");
+  return part;
+}
+
 ConvolutionDims convolution_dims(Context& c) {
-  ConvolutionDims d{window_of(c, kernel_of_weights(c), spatial_dims(c, 0)), c.integer("group", 1),
+  ConvolutionDims d{window_of(c, kernel_of_weights(c), spatial_dims(c, 0)), groups_of(c),
                     c.info(1).dims[1], 1};
-  if (d.groups < 1) c.fail("has no groups");
   const Expr all = c.info(0).dims[1], groups = d.groups;
   if (!c.g.same(all, d.channels * groups, c.name()))
     c.fail(fmt::format("has {} channels, wanted {}", c.g.text(all),
                        c.g.text(c.g.simple(d.channels * groups))));
-  d.results = quotient_of_dims(c.g, std::vector{c.info(1).dims[0]}, std::vector{groups});
-  if (!c.g.same(d.results * groups, c.info(1).dims[0], c.name()))
-    c.fail("has weights that its groups do not divide");
+  d.results = part_of_group(c, c.info(1).dims[0], groups);
   return d;
 }
 
@@ -120,25 +131,24 @@ struct TransposedWindow {
 };
 
 TransposedWindow transposed_window(Context& c) {
-  TransposedWindow t;
+  const Exprs positions = spatial_dims(c, 0);
+  const size_t n = positions.size();
+  TransposedWindow t{steps_of(c, kernel_of_weights(c), n), {}};
   Window& w = t.w;
-  w.kernel = kernel_of_weights(c);
-  w.out = spatial_dims(c, 0);
-  const size_t n = w.out.size();
-  if (w.kernel.size() != n) c.fail("has weights of another rank than its input");
-  w.stride = per_axis(c, "strides", n, 1);
-  w.dilation = per_axis(c, "dilations", n, 1);
+  w.out = positions;
   const std::vector<int64_t> pads = per_axis(c, "pads", 2 * n, 0);
   const std::vector<int64_t> more = per_axis(c, "output_padding", n, 0);
-  const std::vector<int64_t> shape = c.integers("output_shape");
+  std::vector<int64_t> shape = c.integers("output_shape");
+  if (!shape.empty()) shape = per_axis(c, "output_shape", n, 0);
   const std::string how = c.text("auto_pad", "NOTSET");
   const bool same = how == "SAME_UPPER" || how == "SAME_LOWER";
+  if (!same && how != "NOTSET" && how != "VALID") c.fail("has auto_pad '" + how + "'");
   for (size_t a = 0; a < n; ++a) {
     const Expr whole =
         (w.out[a] - Expr(1)) * Expr(w.stride[a]) + Expr(w.span(static_cast<int>(a)) + more[a]);
     Expr before = how == "VALID" ? 0 : pads[a], after = how == "VALID" ? 0 : pads[a + n];
     if (same || !shape.empty()) {
-      const Expr wanted = shape.empty() ? w.out[a] * Expr(w.stride[a]) : Expr(shape.at(a));
+      const Expr wanted = shape.empty() ? w.out[a] * Expr(w.stride[a]) : Expr(shape[a]);
       const Expr all = max(whole - wanted, Expr(0)), less = floordiv(all, 2);
       before = how == "SAME_UPPER" ? less : all - less;
       after = whole - wanted - before;
@@ -152,11 +162,13 @@ TransposedWindow transposed_window(Context& c) {
 std::vector<TensorId> conv_transpose(Context& c) {
   const TransposedWindow t = transposed_window(c);
   const int n = t.w.axes();
-  const Expr groups = c.integer("group", 1);
+  const Expr groups = groups_of(c);
   const Exprs weights = c.info(1).dims;
-  const Expr channels = quotient_of_dims(c.g, std::vector{weights[0]}, std::vector{groups});
+  const Expr channels = part_of_group(c, weights[0], groups);
+  wants_extent(c, 0, 1, weights[0]);
   Compute made;
-  made.operands = {c.in(0), c.in(1)};
+  made.operands = {c.in(0)};
+  const int filter = operand_of(made, c.in(1));
   made.axes = {c.info(0).dims[0], groups, weights[1]};
   made.axes.insert(made.axes.end(), t.results.begin(), t.results.end());
   made.rank = 3 + n;
@@ -179,7 +191,7 @@ std::vector<TensorId> conv_transpose(Context& c) {
   const Term element = cast(load(0, dtype, x, number_of(dtype, 0)), sum);
   made.fold = Fold::sum;
   made.body = op(Opcode::mul, hit ? where(hit, element, constant(sum, 0.0)) : element,
-                 cast(load(1, c.dtype(1), w), sum));
+                 cast(load(filter, c.dtype(1), w), sum));
   Exprs dims = {c.info(0).dims[0], c.g.simple(groups * weights[1])};
   dims.insert(dims.end(), t.results.begin(), t.results.end());
   return {finished_convolution(c, c.g.compute(std::move(made), c.name()), dims)};

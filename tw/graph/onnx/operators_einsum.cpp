@@ -107,10 +107,7 @@ std::vector<TensorId> einsum(Context& c) {
       const auto place = static_cast<int>(axes.find(e.operands[j][k]));
       at.push_back(c.info(j).dims[k] == Expr(1) ? index(0) : axis(place));
     }
-    const auto found = std::find(made.operands.begin(), made.operands.end(), c.in(j));
-    const auto operand = static_cast<int>(found - made.operands.begin());
-    if (found == made.operands.end()) made.operands.push_back(c.in(j));
-    const Term x = cast(load(operand, t, at), sum);
+    const Term x = cast(load(operand_of(made, c.in(j)), t, at), sum);
     made.body = made.body ? op(Opcode::mul, made.body, x) : x;
   }
   if (made.reduced() > 0) {

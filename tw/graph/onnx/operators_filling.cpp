@@ -34,7 +34,8 @@ std::vector<TensorId> constant_of_node(Context& c) {
 }
 
 /// One element as a constant.
-Term first_element(const Tensor& x) {
+Term first_element(const Context& c, const Tensor& x) {
+  if (x.count() == 0) c.fail("gives no element");
   const DType t = x.dtype();
   if (is_float(t)) return constant(t, get(x.view(), 0));
   const uint64_t raw = load_bits(t, x.view().data, 0);
@@ -45,17 +46,23 @@ Term first_element(const Tensor& x) {
 
 std::vector<TensorId> constant_of_shape(Context& c) {
   const Term value =
-      c.has_attribute("value") ? first_element(c.tensor("value")) : constant(f32, 0.0);
+      c.has_attribute("value") ? first_element(c, c.tensor("value")) : constant(f32, 0.0);
   return {filled(c, c.contents(0), value)};
+}
+
+/// A number of elements that is computed as a float.
+int64_t count_of(const Context& c, double count) {
+  if (!(count >= 0 && count <= static_cast<double>(Graph::kLargestDim)))
+    c.fail(fmt::format("makes {} elements, wanted 0 to {}", count, Graph::kLargestDim));
+  return static_cast<int64_t>(count);
 }
 
 /// Floats are given by constants, because an extent depends on them.
 std::vector<TensorId> float_range(Context& c) {
   const DType t = c.dtype(0);
-  const double start = c.values(0).at(0), limit = c.values(1).at(0), delta = c.values(2).at(0);
-  const double count = std::ceil((limit - start) / delta);
-  if (!std::isfinite(count)) c.fail("has no number of elements");
-  const auto n = static_cast<int64_t>(std::max(count, 0.0));
+  const auto given = [&](size_t input) { return first_of(c, input, c.values(input)); };
+  const double start = given(0), limit = given(1), delta = given(2);
+  const int64_t n = count_of(c, std::max(std::ceil((limit - start) / delta), 0.0));
   const Term i = cast(axis(0), f64);
   const Term steps = op(Opcode::mul, i, constant(f64, delta));
   return {filled(c, {n}, cast(op(Opcode::add, steps, constant(f64, start)), t))};
@@ -63,8 +70,8 @@ std::vector<TensorId> float_range(Context& c) {
 
 std::vector<TensorId> range_of(Context& c) {
   if (is_float(c.dtype(0))) return float_range(c);
-  const Expr start = c.contents(0).at(0), limit = c.contents(1).at(0);
-  const int64_t delta = c.numbers(2).at(0);
+  const Expr start = first_of(c, 0, c.contents(0)), limit = first_of(c, 1, c.contents(1));
+  const int64_t delta = first_of(c, 2, c.numbers(2));
   if (delta == 0) c.fail("has a step of 0");
   const Expr length = delta > 0 ? limit - start : start - limit;
   const Expr n = c.g.simple(max(cdiv(length, std::abs(delta)), Expr(0)));
@@ -83,7 +90,7 @@ std::vector<TensorId> trilu(Context& c) {
   const int rank = c.rank(0);
   if (rank < 2) c.fail("wants two axes or more");
   const bool upper = c.integer("upper", 1) != 0;
-  const Expr k = c.has(1) ? c.contents(1).at(0) : Expr(0);
+  const Expr k = c.has(1) ? first_of(c, 1, c.contents(1)) : Expr(0);
   const Term row = index(Expr::symbol(axis_symbol(rank - 2)) + k), column = axis(rank - 1);
   return {mapped(c, c.in(0), [&](const Term& x) {
     const Term keep = upper ? op(Opcode::le, row, column) : op(Opcode::le, column, row);
@@ -95,10 +102,13 @@ std::vector<TensorId> one_hot(Context& c) {
   const int rank = c.rank(0) + 1;
   const int axis = axis_attribute(c, -1, rank);
   const DType given = c.dtype(1);
-  const Expr depth =
-      is_float(given) ? Expr(static_cast<int64_t>(c.values(1).at(0))) : c.contents(1).at(0);
+  const Expr depth = is_float(given) ? Expr(count_of(c, first_of(c, 1, c.values(1))))
+                                     : first_of(c, 1, c.contents(1));
+  wants_rank(c, 2, 1);
+  wants_extent(c, 2, 0, 2);
   Compute made;
-  made.operands = {c.in(0), c.in(2)};
+  made.operands = {c.in(0)};
+  const int values = operand_of(made, c.in(2));
   made.axes = c.info(0).dims;
   made.axes.insert(made.axes.begin() + axis, depth);
   made.rank = rank;
@@ -109,8 +119,8 @@ std::vector<TensorId> one_hot(Context& c) {
   const Term below = op(Opcode::lt, place, constant_int(i64, 0));
   const Term counted = where(below, op(Opcode::add, place, index(depth)), place);
   const DType t = c.dtype(2);
-  made.body = where(op(Opcode::eq, counted, tw::graph::axis(axis)), load(1, t, {index(1)}),
-                    load(1, t, {index(0)}));
+  made.body = where(op(Opcode::eq, counted, tw::graph::axis(axis)), load(values, t, {index(1)}),
+                    load(values, t, {index(0)}));
   return {c.g.compute(std::move(made), c.name())};
 }
 

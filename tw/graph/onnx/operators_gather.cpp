@@ -16,15 +16,12 @@ Term counted_from_back(const Term& i, const Expr& n) {
 /// A computation over the data and the indices, which may be one tensor.
 struct Gathering {
   Compute made;
-  int indices = 1;  // which operand they are
+  int indices = 0;  // which operand they are
 };
 Gathering gathering_of(Context& c, std::vector<Expr> dims) {
   Gathering g;
   g.made.operands = {c.in(0)};
-  if (c.in(1) != c.in(0))
-    g.made.operands.push_back(c.in(1));
-  else
-    g.indices = 0;
+  g.indices = operand_of(g.made, c.in(1));
   g.made.axes = std::move(dims);
   g.made.rank = static_cast<int>(g.made.axes.size());
   return g;
@@ -55,12 +52,15 @@ std::vector<TensorId> gather_of(Context& c) {
 std::vector<TensorId> gather_elements(Context& c) {
   const int axis = axis_attribute(c, 0, c.rank(0));
   if (c.rank(0) != c.rank(1)) c.fail("has data and indices of different ranks");
-  Gathering g = gathering_of(c, c.info(1).dims);
+  const std::vector<Expr> data = c.info(0).dims, places = c.info(1).dims;
+  for (size_t k = 0; k < places.size(); ++k)
+    if (k != static_cast<size_t>(axis)) wants_extent(c, 1, k, min(places[k], data[k]));
+  Gathering g = gathering_of(c, places);
   std::vector<Term> at;
   for (int k = 0; k < c.rank(0); ++k) at.push_back(tw::graph::axis(k));
   std::vector<Term> from = at;
   from[static_cast<size_t>(axis)] =
-      counted_from_back(load(g.indices, c.dtype(1), at), c.info(0).dims[static_cast<size_t>(axis)]);
+      counted_from_back(load(g.indices, c.dtype(1), at), data[static_cast<size_t>(axis)]);
   g.made.body = load(0, c.dtype(0), from);
   return {c.g.compute(std::move(g.made), c.name())};
 }
@@ -72,6 +72,7 @@ std::vector<TensorId> gather_nd(Context& c) {
   const int64_t depth = c.g.number(places.back(), "the last extent of indices of " + c.name());
   if (batch < 0 || batch >= c.rank(1) || batch + depth > c.rank(0))
     c.fail(fmt::format("places {} axes after {} of {}", depth, batch, c.rank(0)));
+  for (size_t k = 0; k < static_cast<size_t>(batch); ++k) wants_extent(c, 1, k, data[k]);
   std::vector<Expr> dims(places.begin(), places.end() - 1);
   const auto placed = static_cast<int>(batch + depth);
   dims.insert(dims.end(), data.begin() + placed, data.end());
@@ -98,6 +99,8 @@ std::vector<TensorId> reverse_sequence(Context& c) {
   const int rank = c.rank(0);
   const int time = normal_axis(c.integer("time_axis", 0), rank, "time_axis of " + c.name());
   const int batch = normal_axis(c.integer("batch_axis", 1), rank, "batch_axis of " + c.name());
+  wants_rank(c, 1, 1);
+  wants_extent(c, 1, 0, c.info(0).dims[static_cast<size_t>(batch)]);
   Gathering g = gathering_of(c, c.info(0).dims);
   std::vector<Term> at;
   for (int k = 0; k < rank; ++k) at.push_back(axis(k));

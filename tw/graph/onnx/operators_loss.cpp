@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "tw/graph/onnx/functions.h"
 #include "tw/graph/onnx/operators.h"
 
@@ -14,6 +16,11 @@ Term is_counted(Context& c, const Term& label) {
 /// Minus the element of `scores` [N, C, ..] that each label names, times the weight of its class;
 /// without scores, the weight alone.
 TensorId labelled(Context& c, TensorId scores, bool weights_alone) {
+  const std::vector<Expr> of = c.g.tensor(scores).dims;
+  if (of.size() < 2) c.fail(fmt::format("has scores of {} axes, wanted 2 or more", of.size()));
+  wants_rank(c, 1, static_cast<int>(of.size()) - 1);
+  for (size_t k = 0; k + 1 < of.size(); ++k) wants_extent(c, 1, k, of[k == 0 ? 0 : k + 1]);
+  if (c.has(2)) wants_rank(c, 2, 1);
   Compute made;
   made.operands = {c.in(1), scores};
   if (c.has(2)) made.operands.push_back(c.in(2));

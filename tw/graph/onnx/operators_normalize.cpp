@@ -9,14 +9,29 @@ namespace {
 
 /// Mean of elements over axes, in f32 or wider.
 TensorId mean_over(Context& c, TensorId x, const std::vector<int>& axes) {
-  std::vector<Expr> dims;
-  for (int a : axes) dims.push_back(c.g.tensor(x).dims[static_cast<size_t>(a)]);
-  const Expr n = c.g.simple(product_of_dims(dims));
+  const Expr n = count_along(c.g, x, axes);
   const DType t = computed_in(c.g.tensor(x).dtype);
   Reduction r{.axes = axes};
   r.before = [&](const Term& e) { return cast(e, t); };
   r.after = [&](const Term& s) { return op(Opcode::div, s, cast(index(n), t)); };
   return reduce(c.g, c.name(), x, r);
+}
+
+/// Mean of squares over axes.
+TensorId mean_square(Context& c, TensorId x, const std::vector<int>& axes) {
+  return mean_over(c, mapped(c, x, [](const Term& e) { return op(Opcode::mul, e, e); }), axes);
+}
+
+TensorId less_mean(Context& c, TensorId x, TensorId mean) {
+  return joined(c, x, mean,
+                [](const Term& a, const Term& m) { return op(Opcode::sub, cast(a, m->dtype), m); });
+}
+
+/// 1 over the root of the mean of squares plus epsilon.
+TensorId inverse_root(Context& c, TensorId x, const std::vector<int>& axes, double epsilon) {
+  return mapped(c, mean_square(c, x, axes), [&](const Term& v) {
+    return op(Opcode::div, real(v, 1), op(Opcode::sqrt, op(Opcode::add, v, real(v, epsilon))));
+  });
 }
 
 /// Elements less their mean, the mean, and 1 over the root of the variance plus epsilon.
@@ -26,14 +41,8 @@ struct Standard {
 Standard standardised(Context& c, TensorId x, const std::vector<int>& axes, double epsilon) {
   Standard s{};
   s.mean = mean_over(c, x, axes);
-  s.difference = joined(c, x, s.mean, [](const Term& a, const Term& m) {
-    return op(Opcode::sub, cast(a, m->dtype), m);
-  });
-  const TensorId squares =
-      mapped(c, s.difference, [](const Term& d) { return op(Opcode::mul, d, d); });
-  s.inverse = mapped(c, mean_over(c, squares, axes), [&](const Term& v) {
-    return op(Opcode::div, real(v, 1), op(Opcode::sqrt, op(Opcode::add, v, real(v, epsilon))));
-  });
+  s.difference = less_mean(c, x, s.mean);
+  s.inverse = inverse_root(c, s.difference, axes, epsilon);
   return s;
 }
 
@@ -66,11 +75,7 @@ std::vector<TensorId> rms_normalization(Context& c) {
   const double epsilon = c.real("epsilon", 1e-5f);
   const DType t = computed_in(c.dtype(0));
   const TensorId x = converted_to(c, c.in(0), t);
-  const TensorId squares = mapped(c, x, [](const Term& d) { return op(Opcode::mul, d, d); });
-  const TensorId inverse = mapped(c, mean_over(c, squares, axes), [&](const Term& v) {
-    return op(Opcode::div, real(v, 1), op(Opcode::sqrt, op(Opcode::add, v, real(v, epsilon))));
-  });
-  return {scaled_standard(c, {x, -1, inverse}, c.in(1), -1)};
+  return {scaled_standard(c, {x, -1, inverse_root(c, x, axes, epsilon)}, c.in(1), -1)};
 }
 
 std::vector<TensorId> instance_normalization(Context& c) {
@@ -136,13 +141,10 @@ std::vector<TensorId> lp_normalization(Context& c) {
 
 std::vector<TensorId> mean_variance_normalization(Context& c) {
   std::vector<int> axes = named_axes(c, 1, "axes", c.rank(0));
+  if (axes.empty() && c.rank(0) < 4) c.fail("wants axes, or a tensor of four");
   if (axes.empty()) axes = {0, 2, 3};
-  const TensorId mean = mean_over(c, c.in(0), axes);
-  const TensorId d = joined(c, c.in(0), mean, [](const Term& a, const Term& m) {
-    return op(Opcode::sub, cast(a, m->dtype), m);
-  });
-  const TensorId squares = mapped(c, d, [](const Term& e) { return op(Opcode::mul, e, e); });
-  return {joined(c, d, mean_over(c, squares, axes), [&](const Term& e, const Term& v) {
+  const TensorId d = less_mean(c, c.in(0), mean_over(c, c.in(0), axes));
+  return {joined(c, d, mean_square(c, d, axes), [&](const Term& e, const Term& v) {
     const Term deviation = op(Opcode::add, op(Opcode::sqrt, v), real(v, 1e-9));
     return cast(op(Opcode::div, e, deviation), c.dtype(0));
   })};

@@ -50,6 +50,7 @@ std::optional<Number> known_surroundings(Context& c) {
   if (c.opset() < 11) return number_of(t, c.real("value", 0));
   if (!c.has(2)) return number_of(t, 0);
   const TensorInfo& v = c.info(2);
+  for (size_t k = 0; k < v.dims.size(); ++k) wants_extent(c, 2, k, 1);
   if (!v.constant || t == i64 || t == u64) return std::nullopt;
   return number_of(t, get(v.constant->view(), 0));
 }
@@ -58,7 +59,6 @@ std::optional<Number> known_surroundings(Context& c) {
 TensorId surrounded(Context& c, const std::vector<Expr>& dims, const Margins& m) {
   Compute made;
   made.operands = {c.in(0)};
-  if (c.in(2) != c.in(0)) made.operands.push_back(c.in(2));
   made.axes = dims;
   made.rank = static_cast<int>(dims.size());
   const DType t = c.dtype(0);
@@ -70,7 +70,7 @@ TensorId surrounded(Context& c, const std::vector<Expr>& dims, const Margins& m)
     inside = op(Opcode::and_, inside, op(Opcode::lt, at[k], index(c.info(0).dims[k])));
   }
   const std::vector<Term> first(c.info(2).dims.size(), index(0));
-  const auto value = static_cast<int>(made.operands.size()) - 1;
+  const int value = operand_of(made, c.in(2));
   made.body = where(inside, load(0, t, at, number_of(t, 0)), load(value, t, first));
   return c.g.compute(std::move(made), c.name());
 }

@@ -157,10 +157,7 @@ Outputs clip(Context& c) {
 /// Folds all inputs by an op, in f32 of narrower floats; `after` maps the result.
 template <Opcode kCode>
 TensorId folded_inputs(Context& c, bool mean = false) {
-  std::vector<TensorId> all;
-  for (size_t i = 0; i < c.count(); ++i) all.push_back(c.in(i));
-  if (all.empty()) c.fail("has no input");
-  return pointwise(c.g, c.name(), all, [&](std::span<const Term> e) {
+  return pointwise(c.g, c.name(), all_inputs(c), [&](std::span<const Term> e) {
     const DType t = e[0]->dtype;
     Term y = cast(e[0], accumulator(t));
     for (const Term& x : e.subspan(1)) y = op(kCode, y, cast(x, accumulator(t)));
@@ -200,12 +197,11 @@ Outputs modulo(Context& c) {
   })};
 }
 
-/// Small whole powers of floats are products.
-std::optional<Term> short_power(const Term& x, double y) {
-  if (y == 1) return x;
-  if (y == 2) return op(Opcode::mul, x, x);
-  if (y == 3) return op(Opcode::mul, op(Opcode::mul, x, x), x);
-  return std::nullopt;
+/// x^n for n >= 1.
+Term short_power(const Term& x, int n) {
+  Term p = x;
+  for (int k = 1; k < n; ++k) p = op(Opcode::mul, p, x);
+  return p;
 }
 
 Term power_of(const Term& x, const Term& y) {
@@ -224,9 +220,11 @@ Outputs pow_of(Context& c) {
   const TensorInfo& y = c.info(1);
   if (y.constant && y.constant->count() == 1 && is_float(c.dtype(0))) {
     const double exponent = get(y.constant->view(), 0);
+    // Small whole powers of floats are products.
     if (exponent == 1 || exponent == 2 || exponent == 3) {
       return {joined(c, c.in(0), c.in(1), [&](const Term& x, const Term&) {
-        return cast(*short_power(cast(x, computed_in(x->dtype)), exponent), x->dtype);
+        return cast(short_power(cast(x, computed_in(x->dtype)), static_cast<int>(exponent)),
+                    x->dtype);
       })};
     }
   }
@@ -236,12 +234,6 @@ Outputs pow_of(Context& c) {
 Outputs where_of(Context& c) {
   return {pointwise(c.g, c.name(), std::vector{c.in(0), c.in(1), c.in(2)},
                     [](std::span<const Term> e) { return where(e[0], e[1], e[2]); })};
-}
-
-/// To narrow floats with saturation, as ONNX converts by default.
-Term cast_saturating(const Term& x, DType t) {
-  const double most = largest(t);
-  return cast(op(Opcode::min, op(Opcode::max, x, real(x, -most)), real(x, most)), t);
 }
 
 /// To powers of two: up, down, or as the tile language rounds.
@@ -258,7 +250,7 @@ Term converted(Context& c, const Term& e, DType t) {
   if (e->dtype == t) return e;
   const bool from_float = is_float(e->dtype);
   const Term x = only_stores(e->dtype) ? cast(e, from_float ? f32 : i32) : e;
-  if (is_fp8(t) && c.integer("saturate", 1) != 0)
+  if (is_fp8(t) && c.integer("saturate", 1) != 0)  // the default of ONNX
     return cast_saturating(from_float ? x : cast(x, f32), t);
   if (t == e8m0) return cast_to_power(x, c.text("round_mode", "up"));
   if (t == e2m1 && from_float) return cast(where(is_nan(x), real(x, -0.0), x), t);

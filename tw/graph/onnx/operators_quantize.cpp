@@ -21,6 +21,8 @@ TensorId spread_parameter(Context& c, size_t input) {
     return reshape(c.g, c.name(), x, shape);
   }
   if (block < 1 || dims.size() != whole.size()) c.fail("has scales that are not of its blocks");
+  for (size_t k = 0; k < dims.size(); ++k)
+    wants_extent(c, input, k, k == a ? cdiv(whole[k], block) : whole[k]);
   return view(c.g, c.name(), x, whole, [&](std::span<const Expr> at) {
     std::vector<Expr> coordinates(at.begin(), at.end());
     coordinates[a] = floordiv(at[a], block);
@@ -30,10 +32,7 @@ TensorId spread_parameter(Context& c, size_t input) {
 
 /// A float in the steps of t: to the nearest, within its range.
 Term quantized(const Term& steps, const Term& zero, DType t) {
-  if (is_float(t)) {
-    const double most = largest(t);
-    return cast(op(Opcode::min, op(Opcode::max, steps, real(steps, -most)), real(steps, most)), t);
-  }
+  if (is_float(t)) return cast_saturating(steps, t);
   Term y = op(Opcode::round, steps);
   if (zero) y = op(Opcode::add, y, zero);
   y = op(Opcode::min, op(Opcode::max, y, real(y, lowest(t))), real(y, largest(t)));

@@ -56,14 +56,8 @@ std::vector<TensorId> reduce_log_sum(Context& c) {
   return {fold_in(c, computed_in(c.dtype(0)), Fold::sum, {}, logarithm)};
 }
 
-Expr count_of(Context& c, TensorId x, const std::vector<int>& axes) {
-  std::vector<Expr> dims;
-  for (int a : axes) dims.push_back(c.g.tensor(x).dims[static_cast<size_t>(a)]);
-  return c.g.simple(product_of_dims(dims));
-}
-
 std::vector<TensorId> reduce_mean(Context& c) {
-  const Expr n = count_of(c, c.in(0), reduction_of(c).axes);
+  const Expr n = count_along(c.g, c.in(0), reduction_of(c).axes);
   const DType t = c.dtype(0);
   const DType sum = is_float(t) ? accumulator(t) : i64;
   return {fold_in(c, sum, Fold::sum, {},
@@ -129,9 +123,9 @@ Exponentials exponentials(Context& c, TensorId x, const std::vector<int>& axes) 
   const DType t = computed_in(c.g.tensor(x).dtype);
   Reduction r{.fold = Fold::max, .axes = axes};
   r.before = [&](const Term& e) { return cast(e, t); };
-  const TensorId m = reduce(c.g, c.name(), c.in(0), r);
-  const TensorId d = joined(
-      c, c.in(0), m, [&](const Term& a, const Term& b) { return op(Opcode::sub, cast(a, t), b); });
+  const TensorId m = reduce(c.g, c.name(), x, r);
+  const TensorId d =
+      joined(c, x, m, [&](const Term& a, const Term& b) { return op(Opcode::sub, cast(a, t), b); });
   const TensorId e = mapped(c, d, [](const Term& a) { return op(Opcode::exp, a); });
   return {d, e, reduce(c.g, c.name(), e, {.axes = axes})};
 }
@@ -169,7 +163,7 @@ std::vector<TensorId> hardmax(Context& c) {
 std::vector<TensorId> global_average_pool(Context& c) {
   const std::vector<int> axes = axes_from(2, c.rank(0));
   const DType t = c.dtype(0);
-  const Expr n = count_of(c, c.in(0), axes);
+  const Expr n = count_along(c.g, c.in(0), axes);
   Reduction r{.axes = axes};
   r.before = [&](const Term& e) { return cast(e, accumulator(t)); };
   r.after = [&](const Term& s) { return cast(op(Opcode::div, s, cast(index(n), s->dtype)), t); };
@@ -185,15 +179,9 @@ std::vector<TensorId> global_lp_pool(Context& c) {
   const DType t = c.dtype(0);
   Reduction r{.axes = axes_from(2, c.rank(0))};
   r.before = [&](const Term& e) {
-    const Term a = op(Opcode::abs, cast(e, computed_in(t)));
-    return p == 1 ? a : p == 2 ? square(a) : cast(power(cast(a, f64), constant(f64, p)), a->dtype);
+    return root_or_power(op(Opcode::abs, cast(e, computed_in(t))), p);
   };
-  r.after = [&](const Term& s) {
-    const Term y = p == 1   ? s
-                   : p == 2 ? root(s)
-                            : cast(power(cast(s, f64), constant(f64, 1 / p)), s->dtype);
-    return cast(y, t);
-  };
+  r.after = [&](const Term& s) { return cast(root_or_power(s, 1 / p), t); };
   return {reduce(c.g, c.name(), c.in(0), r)};
 }
 

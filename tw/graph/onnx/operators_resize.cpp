@@ -33,6 +33,9 @@ Term quotient_of(const Term& a, const Term& b) { return op(Opcode::div, a, b); }
 /// floor(extent * scale)
 Expr scaled_extent(Context& c, const Expr& extent, double scale) {
   constexpr int64_t kMostParts = 64;
+  if (!(scale > 0 && scale <= static_cast<double>(Graph::kLargestDim)))
+    c.fail(
+        fmt::format("scales by {}, wanted more than 0 and at most {}", scale, Graph::kLargestDim));
   for (int64_t parts = 1; parts <= kMostParts; ++parts) {
     const double whole = scale * static_cast<double>(parts);
     if (whole == std::floor(whole))
@@ -52,6 +55,7 @@ void keep_ratio(Context& c, std::vector<AxisResize>& axes, const std::string& po
     return static_cast<double>(c.g.number(e, "an extent of " + c.name()));
   };
   for (const AxisResize& a : axes) {
+    if (number(a.from) == 0) c.fail("keeps the ratio of an axis without elements");
     const double s = number(a.to) / number(a.from);
     scale = !scale ? s : larger ? std::max(*scale, s) : std::min(*scale, s);
   }

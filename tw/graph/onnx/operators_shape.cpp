@@ -150,10 +150,7 @@ TensorId joined_along(Context& c, const std::vector<TensorId>& xs, int axis) {
     std::vector<Term> at;
     for (int k = 0; k < made.rank; ++k) at.push_back(tw::graph::axis(k));
     at[a] = index(Expr::symbol(axis_symbol(axis)) - starts[j]);
-    const auto found = std::find(made.operands.begin(), made.operands.end(), xs[j]);
-    const auto operand = static_cast<int>(found - made.operands.begin());
-    if (found == made.operands.end()) made.operands.push_back(xs[j]);
-    const Term element = load(operand, t, at, number_of(t, 0));
+    const Term element = load(operand_of(made, xs[j]), t, at, number_of(t, 0));
     all = all ? where(op(Opcode::lt, tw::graph::axis(axis), index(starts[j + 1])), element, all)
               : element;
   }
@@ -162,10 +159,7 @@ TensorId joined_along(Context& c, const std::vector<TensorId>& xs, int axis) {
 }
 
 std::vector<TensorId> concat(Context& c) {
-  std::vector<TensorId> xs;
-  for (size_t i = 0; i < c.count(); ++i) xs.push_back(c.in(i));
-  if (xs.empty()) c.fail("has no input");
-  return {joined_along(c, xs, axis_attribute(c, 1, c.rank(0)))};
+  return {joined_along(c, all_inputs(c), axis_attribute(c, 1, c.rank(0)))};
 }
 
 /// The block of extents `dims` that starts at `start` along an axis, every `step`-th element.
@@ -189,7 +183,9 @@ std::vector<TensorId> split(Context& c) {
   } else if (c.has_attribute("split")) {
     for (int64_t p : c.integers("split")) parts.emplace_back(p);
   } else {
-    const auto n = c.integer("num_outputs", static_cast<int64_t>(c.node().outputs.size()));
+    const auto n = c.integer("num_outputs", std::ssize(c.node().outputs));
+    if (n != std::ssize(c.node().outputs))
+      c.fail(fmt::format("has num_outputs = {}, wanted {}", n, c.node().outputs.size()));
     const Expr each = c.opset() >= 18 ? c.g.simple(cdiv(whole, n)) : c.g.simple(floordiv(whole, n));
     for (int64_t k = 0; k + 1 < n; ++k) parts.push_back(each);
     parts.push_back(c.g.simple(whole - each * Expr(n - 1)));
@@ -197,6 +193,8 @@ std::vector<TensorId> split(Context& c) {
   std::vector<TensorId> out;
   Expr start = 0;
   for (const Expr& p : parts) {
+    if (p.is_constant() && p.constant() < 0)
+      c.fail(fmt::format("has a part of {} elements", p.constant()));
     out.push_back(block_along(c, c.in(0), static_cast<size_t>(axis), start, p));
     start = c.g.simple(start + p);
   }
@@ -213,7 +211,8 @@ Expr slice_position(Context& c, const Expr& e, const Expr& n, const Expr& low, c
     throw NeedsSizes(fmt::format("whether {} of {} counts from the back depends on sizes",
                                  c.g.text(e), c.node().title()));
   const Expr exact = c.g.simple(min(max(range.lo >= 0 ? e : e + n, low), high));
-  if (!e.is_constant() || n.is_constant() || std::abs(e.constant()) < kFar) return exact;
+  if (!e.is_constant() || n.is_constant()) return exact;
+  if (e.constant() > -kFar && e.constant() < kFar) return exact;
   const Expr& end = e.constant() > 0 ? high : low;  // where it lies but for very long axes
   return c.g.same(exact, end, c.name()) ? end : exact;
 }

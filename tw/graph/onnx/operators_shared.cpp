@@ -3,6 +3,7 @@
 
 #include "tw/base/error.h"
 #include "tw/graph/onnx/elements.h"
+#include "tw/graph/onnx/functions.h"
 #include "tw/graph/onnx/operators.h"
 
 namespace tw::graph::onnx {
@@ -34,6 +35,23 @@ DType type_named(const Context& c, const char* attribute, DType otherwise) {
   if (const std::string fault = type_fault(code); !fault.empty())
     c.fail(fmt::format("attribute '{}' {}", attribute, fault));
   return element_type(code);
+}
+
+void no_elements(const Context& c, size_t input) {
+  c.fail(fmt::format("input {}, '{}', has no elements", input, c.info(input).name));
+}
+
+void wants_rank(const Context& c, size_t input, int rank) {
+  if (c.rank(input) != rank)
+    c.fail(fmt::format("input {}, '{}', has {} axes, wanted {}", input, c.info(input).name,
+                       c.rank(input), rank));
+}
+
+void wants_extent(Context& c, size_t input, size_t axis, const Expr& extent) {
+  const TensorInfo& t = c.info(input);
+  if (!c.g.same(t.dims[axis], extent, c.name()))
+    c.fail(fmt::format("input {}, '{}', has extent {} of axis {}, wanted {}", input, t.name,
+                       c.g.text(t.dims[axis]), axis, c.g.text(c.g.simple(extent))));
 }
 
 std::vector<int> axes_from(int first, int rank) {
@@ -82,6 +100,26 @@ Expr quotient_of_dims(const Graph& g, std::span<const Expr> of, std::span<const 
   return g.simple(floordiv(left, product_of_dims(below) * Expr(b)));
 }
 
+Expr count_along(const Graph& g, TensorId x, std::span<const int> axes) {
+  std::vector<Expr> dims;
+  for (int a : axes) dims.push_back(g.tensor(x).dims[static_cast<size_t>(a)]);
+  return g.simple(product_of_dims(dims));
+}
+
+int operand_of(Compute& made, TensorId x) {
+  const auto found = std::find(made.operands.begin(), made.operands.end(), x);
+  const auto at = static_cast<int>(found - made.operands.begin());
+  if (found == made.operands.end()) made.operands.push_back(x);
+  return at;
+}
+
+std::vector<TensorId> all_inputs(const Context& c) {
+  std::vector<TensorId> all;
+  for (size_t i = 0; i < c.count(); ++i) all.push_back(c.in(i));
+  if (all.empty()) c.fail("has no input");
+  return all;
+}
+
 TensorId mapped(Context& c, TensorId x, const std::function<Term(const Term&)>& body) {
   return pointwise(c.g, c.name(), std::vector{x},
                    [&](std::span<const Term> e) { return body(e[0]); });
@@ -107,9 +145,24 @@ TensorId converted_to(Context& c, TensorId x, DType t) {
 }
 
 TensorId along_channels(Context& c, TensorId x, int rank) {
+  const TensorInfo& channels = c.g.tensor(x);
+  if (channels.dims.size() != 1)
+    c.fail(fmt::format("'{}' has {} axes, wanted 1", channels.name, channels.dims.size()));
   std::vector<Expr> dims(static_cast<size_t>(std::max(rank - 1, 1)), Expr(1));
-  dims[0] = c.g.tensor(x).dims.at(0);
+  dims[0] = channels.dims[0];
   return reshape(c.g, c.name(), x, std::move(dims));
+}
+
+Term cast_saturating(const Term& x, DType t) {
+  const double most = largest(t);
+  return cast(op(Opcode::min, op(Opcode::max, x, real(x, -most)), real(x, most)), t);
+}
+
+Term root_or_power(const Term& x, double y) {
+  if (y == 1) return x;
+  if (y == 2) return op(Opcode::mul, x, x);
+  if (y == 0.5) return op(Opcode::sqrt, x);
+  return cast(power(cast(x, f64), constant(f64, y)), x->dtype);
 }
 
 bool names_output(const Context& c, size_t k) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <limits>
 
-#include "tw/graph/onnx/functions.h"
 #include "tw/graph/onnx/operators.h"
 #include "tw/graph/onnx/window.h"
 
@@ -105,16 +104,10 @@ std::vector<TensorId> lp_pool(Context& c) {
   const Window w = window_of(c, c.integers("kernel_shape"), spatial_dims(c, 0));
   const auto p = static_cast<double>(c.integer("p", 2));
   const DType t = c.dtype(0), sum = computed_in(t);
-  const auto to_power = [&](const Term& x, double y) {
-    if (y == 1) return x;
-    if (y == 2) return op(Opcode::mul, x, x);
-    if (y == 0.5) return op(Opcode::sqrt, x);
-    return cast(power(cast(x, f64), constant(f64, y)), x->dtype);
-  };
   Compute made = under_window(c, w, Fold::sum, number_of(t, 0), [&](const Term& x) {
-    return to_power(op(Opcode::abs, cast(x, sum)), p);
+    return root_or_power(op(Opcode::abs, cast(x, sum)), p);
   });
-  made.finish = cast(to_power(result(sum), 1 / p), t);
+  made.finish = cast(root_or_power(result(sum), 1 / p), t);
   return {c.g.compute(std::move(made), c.name())};
 }
 

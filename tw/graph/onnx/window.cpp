@@ -69,18 +69,23 @@ std::vector<Expr> spatial_dims(const Context& c, size_t input) {
   return {dims.begin() + 2, dims.end()};
 }
 
-Window window_of(Context& c, std::vector<int64_t> kernel, const std::vector<Expr>& in) {
+Window steps_of(const Context& c, std::vector<int64_t> kernel, size_t axes) {
+  if (kernel.size() != axes)
+    c.fail(fmt::format("has a window of {} axes, wanted {}", kernel.size(), axes));
   Window w;
-  w.in = in;
-  const size_t n = in.size();
-  if (kernel.size() != n)
-    c.fail(fmt::format("has a window of {} axes, wanted {}", kernel.size(), n));
   w.kernel = std::move(kernel);
-  w.stride = per_axis(c, "strides", n, 1);
-  w.dilation = per_axis(c, "dilations", n, 1);
-  for (size_t a = 0; a < n; ++a)
+  w.stride = per_axis(c, "strides", axes, 1);
+  w.dilation = per_axis(c, "dilations", axes, 1);
+  for (size_t a = 0; a < axes; ++a)
     if (w.kernel[a] < 1 || w.stride[a] < 1 || w.dilation[a] < 1)
       c.fail("has a window, stride or dilation below 1");
+  return w;
+}
+
+Window window_of(Context& c, std::vector<int64_t> kernel, const std::vector<Expr>& in) {
+  const size_t n = in.size();
+  Window w = steps_of(c, std::move(kernel), n);
+  w.in = in;
   w.before.resize(n);
   w.after.resize(n);
   pad_as_said(c, w);

@@ -24,6 +24,8 @@ struct Window {
 /// Of a node with the attributes of Conv and of pools: kernel_shape (or `kernel`), strides,
 /// dilations, pads, auto_pad, ceil_mode.
 Window window_of(Context& c, std::vector<int64_t> kernel, const std::vector<Expr>& in);
+/// Its kernel, strides and dilations alone.
+Window steps_of(const Context& c, std::vector<int64_t> kernel, size_t axes);
 /// An attribute with one number for each axis; `otherwise` when absent.
 std::vector<int64_t> per_axis(const Context& c, const char* attribute, size_t count,
                               int64_t otherwise);
