@@ -41,6 +41,19 @@ TEST(LaunchSpec, ParsesBack) {
   EXPECT_EQ(s.args[1].dims[0], example().args[1].dims[0]);
 }
 
+TEST(LaunchSpec, BlocksOfAGpuGoThroughText) {
+  LaunchSpec s = example();
+  s.threads = 256;
+  s.shared_bytes = 98304;
+  const std::string text = to_string(s);
+  EXPECT_THAT(text, testing::HasSubstr("scratch 4096\nblock 256 98304\ndim M 1\n"));
+  const LaunchSpec back = parse_launch_spec(text);
+  EXPECT_EQ(back.threads, 256);
+  EXPECT_EQ(back.shared_bytes, 98304);
+  EXPECT_EQ(to_string(back), text);
+  EXPECT_EQ(parse_launch_spec(to_string(example())).threads, 0);
+}
+
 TEST(LaunchSpec, EveryTruncationIsAnError) {
   const std::string text = to_string(example());
   for (size_t n = 0; n + 4 < text.size(); n += 3) {
@@ -57,6 +70,9 @@ TEST(LaunchSpec, DamagedTextIsNamedByLine) {
   damaged("line 2: 'colour red': no such item", "launch1\ncolour red\nend\n");
   damaged("line 2: 'dim M': a field is missing", "launch1\ndim M\nend\n");
   damaged("line 2: 'scratch many': wanted an integer", "launch1\nscratch many\nend\n");
+  damaged("line 2: 'block 32': a field is missing", "launch1\nblock 32\nend\n");
+  damaged("line 2: 'block 0 0': wanted 1 to 1024 threads", "launch1\nblock 0 0\nend\n");
+  damaged("line 2: 'block 1025 0': wanted 1 to 1024", "launch1\nblock 1025 0\nend\n");
   damaged("no dtype 'f33'", "launch1\narg A f33 r\nend\n");
   damaged("wanted r, w or rw", "launch1\narg A f32 x\nend\n");
   damaged("line 2: 'extent 3': no such item", "launch1\nextent 3\nend\n");

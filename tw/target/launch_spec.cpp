@@ -71,6 +71,8 @@ class Reader {
       spec_.entry = word();
     } else if (what == "scratch") {
       spec_.scratch_bytes = integer();
+    } else if (what == "block") {
+      block();
     } else if (what == "dim") {
       std::string name = word();
       spec_.dims.push_back({name, integer()});
@@ -85,6 +87,13 @@ class Reader {
     } else {
       fail("no such item");
     }
+  }
+
+  void block() {
+    const int64_t threads = integer();
+    if (threads < 1 || threads > 1024) fail("wanted 1 to 1024 threads");
+    spec_.threads = static_cast<int>(threads);
+    spec_.shared_bytes = integer();
   }
 
   void argument() {
@@ -113,6 +122,7 @@ std::string to_string(const LaunchSpec& s) {
     return tw::to_string(e, [&](Symbol symbol) { return s.dims.at(symbol.id).name; });
   };
   std::string out = fmt::format("{}\nentry {}\nscratch {}\n", kHeader, s.entry, s.scratch_bytes);
+  if (s.threads > 0) out += fmt::format("block {} {}\n", s.threads, s.shared_bytes);
   for (const auto& d : s.dims) out += fmt::format("dim {} {}\n", d.name, d.multiple_of);
   for (const auto& a : s.args) {
     const char* use = a.written ? a.read ? "rw" : "w" : "r";

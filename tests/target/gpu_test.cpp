@@ -1,0 +1,41 @@
+#include "tw/target/gpu.h"
+
+#include "tw/base/error.h"
+
+#include "tests/support/expect_error.h"
+
+namespace tw {
+
+TEST(Gpu, NamedOnesAreConsistent) {
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    const GpuMachine& m = gpu_named(arch);
+    EXPECT_EQ(m.arch, arch);
+    EXPECT_FALSE(m.name.empty()) << arch;
+    EXPECT_GT(m.shared_per_block, 48 << 10) << arch;
+    EXPECT_LT(m.shared_per_block, m.shared_per_multiprocessor) << arch;
+    EXPECT_LT(m.l2, m.memory) << arch;
+    EXPECT_GT(m.copy_bandwidth, 1e12) << arch;
+  }
+  EXPECT_NE(gpu_named("sm_80"), gpu_named("sm_90a"));
+}
+
+TEST(Gpu, TextShowsEveryFieldThatLoweringMaySee) {
+  EXPECT_EQ(to_string(gpu_named("sm_90a")),
+            "NVIDIA H200 arch=sm_90a multiprocessors=132 shared_per_block=232448 "
+            "shared_per_multiprocessor=233472 registers=65536 max_threads=2048 l2=62914560 "
+            "memory=150323855360 copy_bandwidth=4277560320000");
+}
+
+TEST(Gpu, ArchitectureIsThatWithAllFeatures) {
+  EXPECT_EQ(gpu_arch(8, 0), "sm_80");
+  EXPECT_EQ(gpu_arch(8, 9), "sm_89");
+  EXPECT_EQ(gpu_arch(9, 0), "sm_90a");
+  EXPECT_EQ(gpu_arch(12, 0), "sm_120a");
+}
+
+TEST(Gpu, UnknownNameIsAnError) {
+  TW_EXPECT_ERROR(UserError, "unknown gpu 'sm_70'; known gpus: sm_80, sm_90a",
+                  [] { gpu_named("sm_70"); });
+}
+
+}  // namespace tw

@@ -1,0 +1,59 @@
+#include "tw/target/gpu.h"
+
+#include <array>
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+
+namespace tw {
+
+std::string to_string(const GpuMachine& m) {
+  return fmt::format(
+      "{} arch={} multiprocessors={} shared_per_block={} shared_per_multiprocessor={} registers={} "
+      "max_threads={} l2={} memory={} copy_bandwidth={:.0f}",
+      m.name, m.arch, m.multiprocessors, m.shared_per_block, m.shared_per_multiprocessor,
+      m.registers, m.max_threads, m.l2, m.memory, m.copy_bandwidth);
+}
+
+const GpuMachine& gpu_named(const std::string& arch) {
+  // Sources: the table of technical specifications in NVIDIA's CUDA C++ Programming Guide, the data
+  // sheets of A100 80GB SXM (2039 GB/s) and H200 SXM (4.8 TB/s).
+  static const std::array kMachines = {
+      GpuMachine{.name = "NVIDIA A100-SXM4-80GB",
+                 .arch = "sm_80",
+                 .multiprocessors = 108,
+                 .shared_per_block = 163 << 10,
+                 .shared_per_multiprocessor = 164 << 10,
+                 .registers = 64 << 10,
+                 .max_threads = 2048,
+                 .l2 = 40 << 20,
+                 .memory = int64_t{80} << 30,
+                 .copy_bandwidth = copy_bandwidth(1593000, 5120)},
+      GpuMachine{.name = "NVIDIA H200",
+                 .arch = "sm_90a",
+                 .multiprocessors = 132,
+                 .shared_per_block = 227 << 10,
+                 .shared_per_multiprocessor = 228 << 10,
+                 .registers = 64 << 10,
+                 .max_threads = 2048,
+                 .l2 = 60 << 20,
+                 .memory = int64_t{140} << 30,
+                 .copy_bandwidth = copy_bandwidth(3201000, 6144)},
+  };
+  for (const GpuMachine& m : kMachines) {
+    if (m.arch == arch) return m;
+  }
+  throw UserError(fmt::format("unknown gpu '{}'", arch), "known gpus: sm_80, sm_90a");
+}
+
+std::string gpu_arch(int major, int minor) {
+  return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
+}
+
+double copy_bandwidth(int64_t clock_khz, int64_t bus_bits) {
+  // 4.28 TB/s were measured on an H200, of 4.92.
+  constexpr double kReached = 0.87;
+  return kReached * 2e3 * static_cast<double>(clock_khz) * static_cast<double>(bus_bits) / 8;
+}
+
+}  // namespace tw

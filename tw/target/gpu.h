@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tw {
+
+/// A GPU as data: what lowering, emission and limits need to know. runtime/ asks the driver for
+/// those of this machine; gpu_named() gives the fixed ones that tests and cross compilation use.
+struct GpuMachine {
+  std::string name;                              ///< e.g. "NVIDIA H200"
+  std::string arch;                              ///< what the compiler gets: "sm_80", "sm_90a"
+  int multiprocessors = 1;                       ///< usable by this process
+  int64_t shared_per_block = 48 << 10;           ///< bytes, the most that a block may ask for
+  int64_t shared_per_multiprocessor = 64 << 10;  ///< bytes
+  int registers = 64 << 10;                      ///< of 32 bits, per multiprocessor
+  int max_threads = 1024;                        ///< per multiprocessor
+  int64_t l2 = 4 << 20;                          ///< bytes
+  int64_t memory = int64_t{8} << 30;             ///< bytes
+  double copy_bandwidth = 0;  ///< bytes read and written per second by a large copy
+  bool operator==(const GpuMachine&) const = default;
+};
+
+/// All fields on one line: part of the cache key, since lowering may look at any of them.
+std::string to_string(const GpuMachine& m);
+
+/// "sm_80" (A100 of 80 GB), "sm_90a" (H200).
+const GpuMachine& gpu_named(const std::string& arch);
+
+/// The architecture that texts for a device of this compute capability are compiled for: that of
+/// Hopper and later has the features that only it has ("sm_90a").
+std::string gpu_arch(int major, int minor);
+
+/// Of a memory clock of so many kHz, with transfers on both edges, and a bus of so many bits: the
+/// part of it that copies reach.
+double copy_bandwidth(int64_t clock_khz, int64_t bus_bits);
+
+}  // namespace tw
