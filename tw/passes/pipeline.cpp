@@ -29,6 +29,12 @@ const Pass kCpu[] = {
     {"nest_grid", nest_grid},                // last: nothing above looks across instances
 };
 
+const Pass kCuda[] = {
+    {"canonicalize", [](Program& p, const PassContext&) { canonicalize(p); }},  // ir may be a file
+    {"simplify", simplify},        // before merge_equal: it makes ops equal
+    {"merge_equal", merge_equal},  // last: what is equal is kept once
+};
+
 /// `*` stands for any text.
 bool matches(std::string_view pattern, std::string_view text) {
   if (pattern.empty()) return text.empty();
@@ -79,6 +85,7 @@ Specialisation contiguous_facts(const Program& p) {
 }
 
 std::span<const Pass> cpu_passes() { return kCpu; }
+std::span<const Pass> cuda_passes() { return kCuda; }
 
 const Pass& pass_named(const std::string& name) {
   for (const Pass& pass : kCpu) {

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include "tw/emit/cpu/nest.h"
+#include "tw/emit/cpu/places.h"
 #include "tw/emit/cuda/statements.h"
+#include "tw/ir/infer.h"
 
 namespace tw::cuda {
 namespace {
@@ -35,8 +37,9 @@ void keep_elements(State& s, ValueId v, const std::function<Reg(Nest&)>& element
     Writer text;
     Nest n(s, s.placement.layout_of(s.program().type(v).shape));
     const Tile& t = s.declare(v, out);
-    if (!reads.reads.empty()) n.guard();
-    write_register(n, element(n), t);
+    const Reg r = element(n);
+    if (s.guards(reads)) n.guard();
+    write_register(n, r, t);
     n.emit(text);
     s.append(reads, text, out);
   }
@@ -72,8 +75,9 @@ void assign(State& s, ValueId v, ValueId target, Writer& out) {
   const Footprint reads = s.reads_of(v);
   if (tile != s.tiles.end()) {
     Nest n(s, tile->second.layout);
-    if (!reads.reads.empty()) n.guard();
-    write_register(n, n.value(v), tile->second);
+    const Reg r = n.value(v);
+    if (s.guards(reads)) n.guard();
+    write_register(n, r, tile->second);
     Writer text;
     n.emit(text);
     s.append(reads, text, out);
@@ -86,12 +90,42 @@ void assign(State& s, ValueId v, ValueId target, Writer& out) {
   }
 }
 
+namespace {
+
+/// Whether nothing else of the instance touches the elements that the store writes, nor it itself
+/// in other iterations of its loops but by the same threads: no barrier need stand before it.
+bool keeps_apart(const State& s, const Op& store) {
+  const View& view = store.as<ViewAttr>().view;
+  const Extents& tile = s.program().type(store.in[0]).shape;
+  bool alone = true;
+  walk(s.program(), [&](const Op& op) {
+    const View* other = view_of(op);
+    alone = alone && (&op == &store || other == nullptr || other->param != view.param);
+  });
+  std::set<Symbol> seen;
+  for (size_t axis = 0; axis < view.origin.size(); ++axis) {
+    const auto along = std::ranges::find(view.axes, static_cast<int>(axis));
+    const int64_t extent = along == view.axes.end() ? 1 : tile[along - view.axes.begin()];
+    int loops = 0;
+    for_each_symbol(view.origin[axis], [&](Symbol x) {
+      if (x.kind != SymbolKind::loop || !seen.insert(x).second) return;
+      const auto slope = cpu::slope(view.origin[axis], x, s.c.facts);
+      ++loops;
+      alone = alone && slope && std::abs(*slope) >= extent;
+    });
+    alone = alone && loops <= 1;
+  }
+  return alone;
+}
+
+}  // namespace
+
 void emit_store(State& s, const Op& op, Writer& out) {
   const View& view = op.as<ViewAttr>().view;
   const ValueId v = op.in[0];
   const layout::ThreadValue& l = s.placement.layout_of(s.program().type(v).shape);
   Footprint f = s.reads_of(v);
-  f.writes.push_back({Touched::Space::tensor, view.param, view.param + 1});
+  if (!keeps_apart(s, op)) f.writes.push_back({Touched::Space::tensor, view.param, view.param + 1});
   Writer text;
   if (const auto run = run_of(s, l, view)) {
     store_runs(s, op, *run, text);

@@ -7,7 +7,7 @@
 #include "tw/base/round.h"
 #include "tw/emit/cpu/emit_cpu.h"
 #include "tw/emit/cpu/task.h"
-#include "tw/emit/cuda/prelude.h"
+#include "tw/emit/cuda/prelude_cuda.h"
 #include "tw/emit/cuda/state.h"
 #include "tw/ir/print.h"
 
@@ -22,8 +22,7 @@ void declare_arguments(State& s, Writer& out) {
     const Param& a = p.params[k];
     const std::string type = cpu::pointer_type(s.c.prelude, a.dtype, a.kind != ParamKind::in);
     if (is_packed(a.dtype)) {
-      out.line(fmt::format("{} const {}{{({})args.data[{}]}};", type, a.name,
-                           a.kind == ParamKind::in ? "const u8*" : "u8*", k));
+      out.line(fmt::format("const {} {} = {{(u8*)args.data[{}], 0}};", type, a.name, k));
     } else {
       out.line(fmt::format("{0} const __restrict__ {1} = ({0})args.data[{2}];", type, a.name, k));
     }
@@ -121,8 +120,9 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   if (memory) out.line(s.call("sync") + "();");
   out.close();
   out.close();
-  const std::string functions = thread_prelude(s.used, kind);
-  return {fmt::format("{}\n{}\n{}", s.c.prelude.text(""), functions, out.text()), threads,
+  const std::string functions = thread_prelude(
+      s.used, kind == cpu::Thread::cuda ? PreludeKind::cuda : PreludeKind::emulated);
+  return {fmt::format("{}\n{}\n{}", functions, s.c.prelude.text(""), out.text()), threads,
           s.shared_most, round_up(s.workspace_most, 16)};
 }
 

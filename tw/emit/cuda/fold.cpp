@@ -91,7 +91,7 @@ class Reduction {
     // The accumulator begins neutral, or with the first element where there is no such thing.
     Nest first(s_, whole_, {}, modes_along());
     write(first, custom() ? elements(first) : Regs{neutral()});
-    if (custom() && !reads_.reads.empty()) guard_other_axes(first);
+    if (s_.guards(reads_)) guard_other_axes(first);
     first.emit(out);
     const std::vector<size_t> along = modes_along();
     Nest n(s_, whole_, along);
@@ -99,7 +99,7 @@ class Reduction {
     if (custom() && along.empty()) return;
     if (custom()) skip_first(n);
     if (whole_.has_holes(axis_)) guard_axis(n, axis_);
-    if (!reads_.reads.empty()) guard_other_axes(n);
+    if (s_.guards(reads_)) guard_other_axes(n);
     Regs acc;
     for (size_t k = 0; k < acc_.size(); ++k) acc.push_back(accumulator(n, k));
     write(n, combine_here(e, acc, elements(n)));

@@ -69,7 +69,10 @@ Reg Nest::read(ValueId v, const Tile& t, const Coords& coords) {
     return Reg{place_of(t, of), t.type.dtype, 1, loops, 0};
   }
   const auto memory = s_.c.storage.find(v);
-  if (memory != s_.c.storage.end()) return e_.load_stored(memory->second, coords);
+  if (memory != s_.c.storage.end()) {
+    s_.drafted.reads.push_back(s_.memory_of.at(v));
+    return e_.load_stored(memory->second, coords);
+  }
   s_.scattered.insert(v);
   return e_.literal(t.type.dtype, Number{});
 }
@@ -146,7 +149,10 @@ void bind_memory(State& s, Expression& e) {
       const Tile& t = s.tiles.at(value);
       if (count(t.type.shape) == 1) return Reg{t.name, t.type.dtype, 1, 0, 0};
       const auto memory = s.c.storage.find(value);
-      if (memory != s.c.storage.end()) return e.load_stored(memory->second, coords);
+      if (memory != s.c.storage.end()) {
+        s.drafted.reads.push_back(s.memory_of.at(value));
+        return e.load_stored(memory->second, coords);
+      }
       s.scattered.insert(value);
       return e.literal(t.type.dtype, Number{});
     });

@@ -49,7 +49,7 @@ class Nest {
   std::string place_of(const Tile& t, const std::vector<int>& of) const;
 
   State& s_;
-  const layout::ThreadValue& layout_;
+  const layout::ThreadValue layout_;
   Expression e_;
   Coords at_;
   std::vector<std::string> digits_;  ///< of each mode of values: its counter

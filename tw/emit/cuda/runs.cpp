@@ -67,7 +67,7 @@ std::string stored_type(State& s, DType t) {
 }
 
 std::string pack_type(State& s, DType t, int64_t count) {
-  s.call("Pack");
+  s.used.insert("Pack");
   return fmt::format("Pack<{}, {}>", stored_type(s, t), count);
 }
 
@@ -267,7 +267,7 @@ void store_runs(State& s, const Op& op, const Run& run, Writer& out) {
     place = place.substr(raw.size() + 1, place.size() - raw.size() - 2);
     e.body(e.depth()).line(fmt::format("{0}(&{1}[({2}) / {3}].v[({2}) % {3}], {4});", store, raw,
                                        place, run.count, r.text));
-    if (!s.reads_of(v).reads.empty()) n.guard();
+    if (s.guards(s.reads_of(v))) n.guard();
     n.emit(out);
   }
   const std::string condition = store_whole(s, op, run, l, all, pack, out);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
+#include <utility>
 
 #include "tw/base/round.h"
 #include "tw/emit/cpu/op_table.h"
@@ -34,16 +35,18 @@ bool Footprint::conflicts_with(const Footprint& before) const {
          any_meets(reads, before.writes);
 }
 
-State::State(const Program& p, const Specialisation& s, const GpuMachine& g,
-             const Mapping& mapping, cpu::Thread kind, std::set<ValueId>& scattered_before)
-    : c(p, s, cpu::thread_machine(kind), mapping),
+State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapping& mapping,
+             cpu::Thread kind, std::set<ValueId>& scattered_before)
+    : own_(std::move(p)),
+      c(own_, s, cpu::thread_machine(kind), mapping),
       gpu(g),
-      placement(c, mapping.get("warps", 0)),
+      placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0),
       scattered(scattered_before) {}
 
 std::string State::call(const std::string& function) {
-  used.insert(function);
-  return "tw_" + function;
+  const std::string name = "tw_" + function;
+  used.insert(name);
+  return name;
 }
 
 std::string State::digit(int64_t below, int64_t extent) {
@@ -145,7 +148,7 @@ Footprint State::reads_of(ValueId v) const {
   const auto visit = [&](auto&& self, ValueId x) -> void {
     if (!seen.insert(x).second) return;
     const auto memory = memory_of.find(x);
-    if (memory != memory_of.end()) f.reads.push_back(memory->second);
+    if (memory != memory_of.end() && !tiles.contains(x)) f.reads.push_back(memory->second);
     const Op* op = c.def[x];
     if (op == nullptr) return;
     const bool own = x == v;  // what computes v itself
@@ -167,7 +170,15 @@ void State::barrier(Writer& out) {
   pending = {};
 }
 
-void State::append(const Footprint& f, const Writer& text, Writer& out) {
+ValueId State::copy_of(ValueId v) {
+  const ValueId copy = own_.new_value(own_.type(v), own_.values[v].at, own_.values[v].name);
+  c.def.push_back(nullptr);
+  return copy;
+}
+
+void State::append(const Footprint& known, const Writer& text, Writer& out) {
+  Footprint f = known;
+  f.add(std::exchange(drafted, {}));
   if (f.conflicts_with(pending)) barrier(out);
   pending.add(f);
   if (recorded != nullptr) recorded->add(f);

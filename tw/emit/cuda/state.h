@@ -14,6 +14,7 @@ namespace tw::cuda {
 using cpu::Coords;
 using cpu::Expression;
 using cpu::Reg;
+using cpu::register_type;
 using cpu::Storage;
 using cpu::Writer;
 
@@ -41,10 +42,18 @@ struct Footprint {
 };
 
 /// What the parts of one emission for a GPU share.
-struct State {
-  State(const Program& p, const Specialisation& s, const GpuMachine& gpu, const Mapping& mapping,
+class State {
+ public:
+  State(Program p, const Specialisation& s, const GpuMachine& gpu, const Mapping& mapping,
         cpu::Thread kind, std::set<ValueId>& scattered);
 
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+ private:
+  Program own_;
+
+ public:
   cpu::Context c;
   const GpuMachine& gpu;
   Placement placement;
@@ -58,9 +67,12 @@ struct State {
   Writer bases;                          ///< coordinates of the thread, at the top of the kernel
   std::map<std::string, Symbol> base_symbols;
   std::set<std::string> used;  ///< thread-level functions of the prelude
+  Footprint drafted;  ///< what tiles are read in memory by text that is not appended yet
   int64_t shared = 0, shared_most = 0, workspace = 0, workspace_most = 0;
 
-  const Program& program() const { return c.program; }
+  const Program& program() const { return own_; }
+  /// A value of v's type that nothing defines.
+  ValueId copy_of(ValueId v);
   /// C++ text of the thread's first coordinate along an axis of a layout, as an expression.
   Expr base(const layout::ThreadValue& l, size_t axis);
   /// A condition that one of the threads that hold copies meets; empty when there are none.
@@ -80,8 +92,13 @@ struct State {
   bool in_memory(ValueId v) const;
   bool in_registers(ValueId v) const;
 
-  /// What computing an element of v reads beside registers of its own thread.
+  /// What computing an element of v reads of tensors that are written, and of tiles that lie in
+  /// memory only. What it reads of others in memory is found when it is drafted.
   Footprint reads_of(ValueId v) const;
+  /// Whether text drafted with such reads touches memory where a hole must not.
+  bool guards(const Footprint& reads) const {
+    return !reads.reads.empty() || !drafted.reads.empty();
+  }
   /// Puts the statements at the end of `out`, after a barrier when they touch what is pending.
   void append(const Footprint& f, const Writer& text, Writer& out);
   void barrier(Writer& out);
