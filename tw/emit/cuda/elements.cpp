@@ -92,6 +92,16 @@ void assign(State& s, ValueId v, ValueId target, Writer& out) {
 
 namespace {
 
+/// How far the counter of a loop moves at least.
+int64_t step_of(const State& s, Symbol loop) {
+  int64_t step = 1;
+  walk(s.program(), [&](const Op& op) {
+    if (op.code != Opcode::for_ || op.as<LoopAttr>().loop != loop.id) return;
+    if (op.as<LoopAttr>().step.is_constant()) step = op.as<LoopAttr>().step.constant();
+  });
+  return step;
+}
+
 /// Whether nothing else of the instance touches the elements that the store writes, nor it itself
 /// in other iterations of its loops but by the same threads: no barrier need stand before it.
 bool keeps_apart(const State& s, const Op& store) {
@@ -111,7 +121,7 @@ bool keeps_apart(const State& s, const Op& store) {
       if (x.kind != SymbolKind::loop || !seen.insert(x).second) return;
       const auto slope = cpu::slope(view.origin[axis], x, s.c.facts);
       ++loops;
-      alone = alone && slope && std::abs(*slope) >= extent;
+      alone = alone && slope && std::abs(*slope) * step_of(s, x) >= extent;
     });
     alone = alone && loops <= 1;
   }

@@ -137,6 +137,17 @@ std::string first_of(const RunNest& n, const Tile& all) {
 
 }  // namespace
 
+namespace {
+
+/// The element at the nest's place in an array of packs.
+std::string in_pack(const Nest& n, const Tile& all, const Run& run) {
+  const std::string place = n.place(all);
+  const std::string index = place.substr(all.name.size() + 1, place.size() - all.name.size() - 2);
+  return fmt::format("{0}[({1}) / {2}].v[({1}) % {2}]", all.name, index, run.count);
+}
+
+}  // namespace
+
 std::optional<Run> run_of(State& s, const ThreadValue& l, const View& view) {
   const ParamFacts& facts = s.c.specialisation.params[view.param];
   const DType t = s.program().params[view.param].dtype;
@@ -155,54 +166,55 @@ std::optional<Run> run_of(State& s, const ThreadValue& l, const View& view) {
   return Run{count, first.extent / count};
 }
 
-void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
-  const ViewAttr& a = op.as<ViewAttr>();
-  const ValueId v = op.out[0];
-  const Param& p = s.program().params[a.view.param];
-  const ThreadValue l = s.placement.layout_of(s.program().type(v).shape);
-  const std::string pack = pack_type(s, p.dtype, run.count);
-  const int64_t packs = l.registers() / run.count;
-  const std::string raw = s.c.fresh("raw");
-  // First all reads, so that they are on their way together.
-  std::string condition;
-  {
-    RunNest n(s, l, a.view, run);
-    Expression& e = n.nest.expression();
-    condition = n.condition();
-    const Expression::Address address = e.address(a.view.param, n.coords);
-    Tile all{raw, s.program().type(v), l};
-    const std::string place = first_of(n, all);
-    const std::string read = fmt::format("*(const {}*)({})", pack, address.pointer);
-    e.body(e.depth()).line(fmt::format(
-        "{}[({}) / {}] = {};", raw, place, run.count,
-        condition.empty() ? read : fmt::format("{} ? {} : {}{{}}", condition, read, pack)));
-    out.line(fmt::format("{} {}[{}];", pack, raw, packs));
-    n.nest.emit(out);
-  }
-  const Tile& t = s.declare(v, out);
-  RunNest n(s, l, a.view, run);
-  const Expr counter = n.nest.add_loop("v", run.count, true);
-  const std::string c = s.c.text(counter);
+namespace {
+
+/// First all reads, so that they are on their way together; what lies outside reads as zeros.
+/// Returns what a run must meet to lie inside.
+std::string read_whole(State& s, const View& view, const Run& run, const ThreadValue& l,
+                       const Tile& all, const std::string& pack, Writer& out) {
+  RunNest n(s, l, view, run);
   Expression& e = n.nest.expression();
-  const std::string target = n.element(t, c);
-  const std::string place = target.substr(t.name.size() + 1, target.size() - t.name.size() - 2);
-  const std::string f = s.c.prelude.use("load", p.dtype, 1);
-  const std::string element =
-      fmt::format("{}(&{}[({}) / {}].v[{}])", f, raw, place, run.count, c);
-  if (condition.empty()) {
-    e.body(e.depth()).line(fmt::format("{} = {};", target, element));
-  } else {
-    // The part of a run that lies inside is read one by one.
-    const std::string whole = n.condition();
-    e.body(e.depth()).open(fmt::format("if ({}) {{", whole));
-    e.body(e.depth()).line(fmt::format("{} = {};", target, element));
-    e.body(e.depth()).close("} else {");
-    e.body(e.depth()).deeper();
-    const Reg single = e.load(a.view.param, n.element_coords(counter), a.pad);
-    e.body(e.depth()).line(fmt::format("{} = {};", target, single.text));
-    e.body(e.depth()).close();
-  }
+  const std::string condition = n.condition();
+  const std::string read =
+      fmt::format("*(const {}*)({})", pack, e.address(view.param, n.coords).pointer);
+  e.body(e.depth()).line(fmt::format(
+      "{}[({}) / {}] = {};", all.name, first_of(n, all), run.count,
+      condition.empty() ? read : fmt::format("{} ? {} : {}{{}}", condition, read, pack)));
   n.nest.emit(out);
+  return condition;
+}
+
+/// Of the other runs the elements that lie inside, one by one, and the pad.
+void read_partial(State& s, const Op& op, const Run& run, const ThreadValue& l, const Tile& t,
+                  Writer& out) {
+  const ViewAttr& a = op.as<ViewAttr>();
+  RunNest n(s, l, a.view, run);
+  Expression& e = n.nest.expression();
+  n.nest.require(e.depth(), fmt::format("!({})", n.condition()));
+  const Expr counter = n.nest.add_loop("v", run.count, true);
+  const Reg single = e.load(a.view.param, n.element_coords(counter), a.pad);
+  e.body(e.depth()).line(fmt::format("{} = {};", n.element(t, s.c.text(counter)), single.text));
+  n.nest.emit(out);
+}
+
+}  // namespace
+
+void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
+  const View& view = op.as<ViewAttr>().view;
+  const ValueId v = op.out[0];
+  const DType stored = s.program().params[view.param].dtype;
+  const ThreadValue l = s.placement.layout_of(s.program().type(v).shape);
+  const std::string pack = pack_type(s, stored, run.count);
+  const Tile all{s.c.fresh("raw"), s.program().type(v), l};
+  out.line(fmt::format("{} {}[{}];", pack, all.name, l.registers() / run.count));
+  const std::string condition = read_whole(s, view, run, l, all, pack, out);
+  const Tile& t = s.declare(v, out);
+  Nest n(s, l);
+  Expression& e = n.expression();
+  const std::string load = s.c.prelude.use("load", stored, 1);
+  e.body(e.depth()).line(fmt::format("{} = {}(&{});", n.place(t), load, in_pack(n, all, run)));
+  n.emit(out);
+  if (!condition.empty()) read_partial(s, op, run, l, t, out);
 }
 
 namespace {
@@ -228,20 +240,20 @@ void store_partial(State& s, const Op& op, const Run& run, const ThreadValue& l,
                    Writer& out) {
   const View& view = op.as<ViewAttr>().view;
   RunNest n(s, l, view, run);
+  Expression& e = n.nest.expression();
   n.nest.require(0, s.first_copy(l));
-  const std::string whole = n.condition();
+  n.nest.require(e.depth(), fmt::format("!({})", n.condition()));
   const std::string first = first_of(n, all);
   const Expr counter = n.nest.add_loop("v", run.count, true);
-  Expression& e = n.nest.expression();
   const Coords coords = n.element_coords(counter);
   std::string inside = inside_tile(s, l, n.element_at(counter), 1, 0);
   for (const cpu::Bound& b : cpu::open_bounds(s.c, view.param, coords)) {
     inside = both(inside, cpu::condition(s.c, b));
   }
   const std::string target = e.address(view.param, coords).pointer;
-  e.body(e.depth()).line(fmt::format("if ({}) *({}) = {}[({}) / {}].v[{}];",
-                                     both(fmt::format("!({})", whole), inside), target, all.name,
-                                     first, run.count, s.c.text(counter)));
+  n.nest.require(e.depth(), inside);
+  e.body(e.depth()).line(fmt::format("*({}) = {}[({}) / {}].v[{}];", target, all.name, first,
+                                     run.count, s.c.text(counter)));
   n.nest.emit(out);
 }
 
@@ -263,10 +275,7 @@ void store_runs(State& s, const Op& op, const Run& run, Writer& out) {
     Nest n(s, l);
     Expression& e = n.expression();
     const Reg r = n.value(v);
-    std::string place = l.registers() == 1 ? "0" : n.place(all);
-    place = place.substr(raw.size() + 1, place.size() - raw.size() - 2);
-    e.body(e.depth()).line(fmt::format("{0}(&{1}[({2}) / {3}].v[({2}) % {3}], {4});", store, raw,
-                                       place, run.count, r.text));
+    e.body(e.depth()).line(fmt::format("{}(&{}, {});", store, in_pack(n, all, run), r.text));
     if (s.guards(s.reads_of(v))) n.guard();
     n.emit(out);
   }
