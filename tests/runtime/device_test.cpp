@@ -30,8 +30,8 @@ TEST(Device, AllDevicesShareOnePool) {
 }
 
 TEST(Device, UnknownNameIsAnError) {
-  TW_EXPECT_ERROR(UserError, "unknown device 'cuda:0'; known devices: cpu:0",
-                  [] { Device::open("cuda:0"); });
+  TW_EXPECT_ERROR(UserError, "unknown device 'gpu:0'; known devices: cpu:0, cuda:0",
+                  [] { Device::open("gpu:0"); });
 }
 
 TEST(Device, EmptyGivesContiguousAlignedMemory) {

@@ -1,16 +1,20 @@
 #include "tw/runtime/device.h"
 
+#include <charconv>
 #include <fmt/format.h>
+#include <optional>
 
 #include "tw/base/error.h"
+#include "tw/runtime/impl/cuda_gpu.h"
 #include "tw/runtime/thread_pool.h"
 
 namespace tw {
 
 struct Device::State {
   std::string name;
-  CpuMachine machine;
-  ThreadPool& pool;
+  std::optional<CpuMachine> cpu = {};
+  ThreadPool* pool = nullptr;
+  cuda::Gpu* gpu = nullptr;
 };
 
 /// The one pool of the process, made by the first device. It is never destroyed: threads of the
@@ -20,25 +24,68 @@ static ThreadPool& process_pool() {
   return pool;
 }
 
+/// The N of "cuda:N".
+static std::optional<int> cuda_ordinal(const std::string& name) {
+  constexpr std::string_view kPrefix = "cuda:";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const char *from = name.data() + kPrefix.size(), *to = name.data() + name.size();
+  int ordinal = -1;
+  const auto [end, error] = std::from_chars(from, to, ordinal);
+  const bool spelled = error == std::errc() && end == to && ordinal >= 0 &&
+                       name == fmt::format("{}{}", kPrefix, ordinal);
+  return spelled ? std::optional(ordinal) : std::nullopt;
+}
+
 Device Device::open(const std::string& name) {
-  if (name != "cpu:0") {
-    throw UserError(fmt::format("unknown device '{}'", name), "known devices: cpu:0");
+  if (name == "cpu:0") return open_as(detect_cpu());
+  const std::optional<int> ordinal = cuda_ordinal(name);
+  if (!ordinal) {
+    throw UserError(fmt::format("unknown device '{}'", name), "known devices: cpu:0, cuda:0");
   }
-  return open_as(detect_cpu());
+  Device d;
+  d.state_ = std::make_shared<State>(State{.name = name, .gpu = &cuda::Gpu::open(*ordinal)});
+  return d;
 }
 
 Device Device::open_as(const CpuMachine& machine) {
   Device d;
-  d.state_ = std::make_shared<State>(State{"cpu:0", machine, process_pool()});
+  d.state_ = std::make_shared<State>(State{"cpu:0", machine, &process_pool(), nullptr});
   return d;
 }
 
 const std::string& Device::name() const { return state_->name; }
-const CpuMachine& Device::cpu() const { return state_->machine; }
-ThreadPool& Device::pool() const { return state_->pool; }
+DeviceKind Device::kind() const { return state_->gpu ? DeviceKind::cuda : DeviceKind::cpu; }
 
-Tensor empty(const Device&, DType t, std::vector<int64_t> dims) {
-  return host_tensor(t, std::move(dims));
+static void want_kind(const Device& d, DeviceKind kind, const char* text) {
+  if (d.kind() != kind) {
+    throw UserError(fmt::format("device '{}' is used as a {}", d.name(), text),
+                    "this part runs on no other devices");
+  }
+}
+
+const CpuMachine& Device::cpu() const {
+  want_kind(*this, DeviceKind::cpu, "CPU");
+  return *state_->cpu;
+}
+ThreadPool& Device::pool() const {
+  want_kind(*this, DeviceKind::cpu, "CPU");
+  return *state_->pool;
+}
+cuda::Gpu& Device::cuda() const {
+  want_kind(*this, DeviceKind::cuda, "GPU");
+  return *state_->gpu;
+}
+const GpuMachine& Device::gpu() const { return cuda().machine(); }
+
+Tensor empty(const Device& d, DType t, std::vector<int64_t> dims) {
+  if (d.kind() == DeviceKind::cpu) return host_tensor(t, std::move(dims));
+  TensorView v{nullptr, t, std::move(dims), {}};
+  const int64_t size = byte_count(t, v.dims);
+  v.strides = contiguous_strides(v.dims, t);
+  cuda::Gpu& gpu = d.cuda();
+  const cuda::Pointer p = cuda::allocate(gpu, size, to_string(v));
+  v.data = reinterpret_cast<void*>(p);
+  return {v, std::shared_ptr<void>(v.data, [&gpu, p](void*) { cuda::release(gpu, p); })};
 }
 
 }  // namespace tw

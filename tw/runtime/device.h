@@ -3,24 +3,35 @@
 #include <memory>
 #include <string>
 
+#include "tw/target/gpu.h"
 #include "tw/target/machine.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw {
 
 class ThreadPool;
+namespace cuda {
+class Gpu;
+}
 
-/// A place where kernels run. Cheap to copy. "cpu:0" is this machine.
+enum class DeviceKind : uint8_t { cpu, cuda };
+
+/// A place where kernels run. Cheap to copy. "cpu:0" is this machine, "cuda:N" its Nth NVIDIA GPU.
 class Device {
  public:
-  /// Throws UserError for a name it does not know, with the known ones.
+  /// Throws UserError for a name it does not know, with the known ones; for GPUs EnvError when
+  /// there is no driver, or none that is new enough.
   static Device open(const std::string& name);
   /// cpu:0, with kernels compiled as for `machine`: to run the texts of narrower vectors and of
   /// other cache sizes here. Running them where the instructions lack is the caller's mistake.
   static Device open_as(const CpuMachine& machine);
   const std::string& name() const;
+  DeviceKind kind() const;
+  /// Those of the kind; of a device of another they throw UserError.
   const CpuMachine& cpu() const;
   ThreadPool& pool() const;
+  const GpuMachine& gpu() const;
+  cuda::Gpu& cuda() const;
 
  private:
   struct State;
@@ -31,7 +42,8 @@ class Device {
 /// this process may use. A hypervisor that shows the caches of the whole socket is believed.
 CpuMachine detect_cpu();
 
-/// Uninitialised memory of the device, contiguous, 64-byte aligned.
+/// Uninitialised memory of the device, contiguous, 64-byte aligned. Throws UserError when the byte
+/// count overflows, EnvError when the device has not as much.
 Tensor empty(const Device& d, DType t, std::vector<int64_t> dims);
 
 }  // namespace tw

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tw::cuda {
+
+// What we use of the driver's C ABI (NVIDIA's CUDA Driver API Reference). Names are ours, layouts
+// and numbers are theirs. Handles are told apart by types that nobody completes.
+using Result = int;
+using Pointer = uint64_t;
+using ContextHandle = struct ContextOfDriver*;
+using StreamHandle = struct StreamOfDriver*;
+using EventHandle = struct EventOfDriver*;
+using ModuleHandle = struct ModuleOfDriver*;
+using FunctionHandle = struct FunctionOfDriver*;
+using GraphHandle = struct GraphOfDriver*;
+using GraphExecHandle = struct GraphExecOfDriver*;
+
+inline constexpr Result kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
+inline constexpr unsigned kNonBlocking = 1;    // of streams: does not wait for the default one
+inline constexpr int kCaptureOfThread = 1;     // other threads' calls do not break the capture
+inline constexpr int kDynamicSharedBytes = 8;  // attribute of functions
+inline constexpr int kPinnedMemory = 1, kDeviceMemory = 2;  // what kMemoryType says
+inline constexpr int kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9;
+
+/// Attributes of devices.
+enum class Attribute : int {
+  multiprocessors = 16,
+  memory_clock_khz = 36,
+  memory_bus_bits = 37,
+  l2_bytes = 38,
+  threads_per_multiprocessor = 39,
+  major = 75,
+  minor = 76,
+  shared_per_multiprocessor = 81,
+  registers_per_multiprocessor = 82,
+  shared_per_block = 97,
+};
+
+// X(member, symbol, parameters)
+#define TW_CUDA_DRIVER(X)                                                                          \
+  X(init, "cuInit", (unsigned flags))                                                              \
+  X(driver_version, "cuDriverGetVersion", (int* version))                                          \
+  X(error_name, "cuGetErrorName", (Result error, const char** name))                               \
+  X(error_text, "cuGetErrorString", (Result error, const char** text))                             \
+  X(device_count, "cuDeviceGetCount", (int* count))                                                \
+  X(device_get, "cuDeviceGet", (int* device, int ordinal))                                         \
+  X(device_name, "cuDeviceGetName", (char* name, int size, int device))                            \
+  X(device_memory, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                            \
+  X(device_attribute, "cuDeviceGetAttribute", (int* value, Attribute attribute, int device))       \
+  X(context_retain, "cuDevicePrimaryCtxRetain", (ContextHandle * context, int device))             \
+  X(context_current, "cuCtxGetCurrent", (ContextHandle * context))                                 \
+  X(context_push, "cuCtxPushCurrent_v2", (ContextHandle context))                                  \
+  X(context_pop, "cuCtxPopCurrent_v2", (ContextHandle * context))                                  \
+  X(context_synchronize, "cuCtxSynchronize", ())                                                   \
+  X(memory_info, "cuMemGetInfo_v2", (size_t * free, size_t * total))                               \
+  X(memory_alloc, "cuMemAlloc_v2", (Pointer * p, size_t bytes))                                    \
+  X(memory_free, "cuMemFree_v2", (Pointer p))                                                      \
+  X(copy_in, "cuMemcpyHtoDAsync_v2",                                                               \
+    (Pointer to, const void* from, size_t bytes, StreamHandle stream))                             \
+  X(copy_out, "cuMemcpyDtoHAsync_v2", (void* to, Pointer from, size_t bytes, StreamHandle stream)) \
+  X(pointer_attributes, "cuPointerGetAttributes",                                                  \
+    (unsigned count, int* attributes, void** values, Pointer p))                                   \
+  X(stream_create, "cuStreamCreate", (StreamHandle * stream, unsigned flags))                      \
+  X(stream_destroy, "cuStreamDestroy_v2", (StreamHandle stream))                                   \
+  X(stream_synchronize, "cuStreamSynchronize", (StreamHandle stream))                              \
+  X(stream_wait, "cuStreamWaitEvent", (StreamHandle stream, EventHandle event, unsigned flags))    \
+  X(capture_begin, "cuStreamBeginCapture_v2", (StreamHandle stream, int mode))                     \
+  X(capture_end, "cuStreamEndCapture", (StreamHandle stream, GraphHandle * graph))                 \
+  X(graph_instantiate, "cuGraphInstantiateWithFlags",                                              \
+    (GraphExecHandle * exec, GraphHandle graph, unsigned long long flags))                         \
+  X(graph_launch, "cuGraphLaunch", (GraphExecHandle exec, StreamHandle stream))                    \
+  X(graph_destroy, "cuGraphDestroy", (GraphHandle graph))                                          \
+  X(graph_exec_destroy, "cuGraphExecDestroy", (GraphExecHandle exec))                              \
+  X(event_create, "cuEventCreate", (EventHandle * event, unsigned flags))                          \
+  X(event_destroy, "cuEventDestroy_v2", (EventHandle event))                                       \
+  X(event_record, "cuEventRecord", (EventHandle event, StreamHandle stream))                       \
+  X(event_query, "cuEventQuery", (EventHandle event))                                              \
+  X(event_synchronize, "cuEventSynchronize", (EventHandle event))                                  \
+  X(event_elapsed, "cuEventElapsedTime", (float* ms, EventHandle begin, EventHandle end))          \
+  X(module_load, "cuModuleLoadData", (ModuleHandle * module, const void* image))                   \
+  X(module_unload, "cuModuleUnload", (ModuleHandle module))                                        \
+  X(module_function, "cuModuleGetFunction",                                                        \
+    (FunctionHandle * function, ModuleHandle module, const char* name))                            \
+  X(function_set, "cuFuncSetAttribute", (FunctionHandle function, int attribute, int value))       \
+  X(launch, "cuLaunchKernel",                                                                      \
+    (FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
+     unsigned block_y, unsigned block_z, unsigned shared_bytes, StreamHandle stream,               \
+     void** parameters, void** extra))                                                             \
+  X(tensor_map, "cuTensorMapEncodeTiled",                                                          \
+    (void* map, int type, unsigned rank, void* data, const uint64_t* dims,                         \
+     const uint64_t* strides, const unsigned* box, const unsigned* steps, int interleave,          \
+     int swizzle, int promotion, int fill))
+
+/// The driver's functions.
+struct Api {
+  std::string path;  ///< of the file they were found in
+#define TW_CUDA_MEMBER(member, symbol, parameters) Result(*member) parameters = nullptr;
+  TW_CUDA_DRIVER(TW_CUDA_MEMBER)
+#undef TW_CUDA_MEMBER
+};
+
+/// The driver that TW_CUDA_DRIVER names, or libcuda.so.1; loaded once, initialised, never unloaded.
+/// Throws EnvError when there is none, none that sees a GPU, or an older one than texts need.
+const Api& driver();
+
+/// "CUDA_ERROR_X (what it says)".
+std::string text_of(const Api& api, Result code);
+
+}  // namespace tw::cuda
