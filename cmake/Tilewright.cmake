@@ -55,7 +55,7 @@ function(tw_add_emitter_version)
   endif()
   set(out ${CMAKE_BINARY_DIR}/emitter_version.cpp)
   set(script ${CMAKE_SOURCE_DIR}/cmake/emitter_version.cmake)
-  set(folders num math target ir passes emit jit)
+  set(folders num math layout target ir passes emit jit)
   list(TRANSFORM folders REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/tw/\\1/*")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folders})
   add_custom_command(OUTPUT ${out} DEPENDS ${sources} ${script}
@@ -66,9 +66,9 @@ function(tw_add_emitter_version)
 endfunction()
 
 # Layers whose tests run no compiler and start no process: they also run under the sanitizers.
-set(TW_CORE_LAYERS base num math target tensor ir lang interp limit runtime passes)
+set(TW_CORE_LAYERS base num math layout target tensor ir lang interp limit runtime passes)
 # Layers whose text and numbers must come out the same from clang++.
-set(TW_CLANG_LAYERS base num math ir lang passes emit)
+set(TW_CLANG_LAYERS base num math layout ir lang passes emit)
 
 add_custom_target(core_tests)
 add_custom_target(clang_tests)

@@ -2,7 +2,7 @@
 # key, so a changed pass or prelude never meets what an older one compiled.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE sources RELATIVE ${ROOT} ${ROOT}/tw/*)
-list(FILTER sources INCLUDE REGEX "^tw/(num|math|target|ir|passes|emit|jit)/.*\\.(h|cpp|def)$")
+list(FILTER sources INCLUDE REGEX "^tw/(num|math|layout|target|ir|passes|emit|jit)/.*\\.(h|cpp|def)$")
 list(SORT sources)
 set(all "")
 foreach(source IN LISTS sources)

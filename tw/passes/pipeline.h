@@ -28,6 +28,8 @@ Specialisation contiguous_facts(const Program& p);
 
 /// The list that lowers canonical ir for a CPU; pipeline.cpp says why the order is what it is.
 std::span<const Pass> cpu_passes();
+/// The list that lowers canonical ir for a GPU: layouts and barriers are the emitter's.
+std::span<const Pass> cuda_passes();
 /// The pass of that name in any list; throws UserError naming the known ones.
 const Pass& pass_named(const std::string& name);
 

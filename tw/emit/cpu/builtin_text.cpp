@@ -400,6 +400,8 @@ std::optional<PreludeFunction> find_builtin(const std::string& isa, const std::s
 
 std::optional<PreludeFunction> builtin_function(const CpuMachine& machine, const std::string& name,
                                                 DType t, int lanes) {
+  if (lanes == 1 && (machine.isa == "cuda" || machine.isa == "emu"))
+    return thread_function(machine, name, t);
   if (machine.vnni) {
     if (auto found = find_builtin("vnni", name, t, lanes)) return found;
   }

@@ -74,7 +74,7 @@ const char* const kPackE5m2 = R"(TW_INLINE $Q tw_pack_e5m2($V x) {
 const char* const kPackE4m3 = R"(TW_INLINE $Q tw_pack_e4m3($V x) {
   const $U u = ($U)tw_bits(x), a = u & 0x7fffffff;
   const $U finite = ($U)tw_bits(tw_real(($I)a) * 0x1p-120f) >> 20;
-  const $U none = ($U){} + 0x7f;
+  const $U none = $U{} + 0x7f;
   const $U r = (a < 0x7f800000 ? finite : none) | (u >> 24 & 0x80);
   return $shrink;
 })";
@@ -188,7 +188,7 @@ PreludeFunction round_small(DType t, const char* past) {
 // Any rounding, from f64: m fraction bits, e the exponent of the smallest normal number.
 const char* const kRoundTo =
     R"(// the nearest (0), toward zero (1), up (2) or stochastic (3) neighbour in a float format
-static inline f64 tw_round_to(f64 x, int m, int e, f64 largest, f64 past, int mode, bool saturate,
+$inline f64 tw_round_to(f64 x, int m, int e, f64 largest, f64 past, int mode, bool saturate,
                               u32 random) {
   const u64 bits = __builtin_bit_cast(u64, x);
   const u64 magnitude = bits & 0x7fffffffffffffff;
@@ -231,7 +231,7 @@ const char* const kRoundToPower =
 })";
 
 const char* const kPhilox = R"(// word 0 of Philox 4x32-10
-static inline u32 tw_philox(u64 seed, u64 stream, u64 counter) {
+$inline u32 tw_philox(u64 seed, u64 stream, u64 counter) {
   u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = (u32)(seed >> 32);
   u32 c3 = (u32)(stream >> 32), k0 = (u32)seed, k1 = (u32)stream;
   for (int round = 0; round < 10; ++round) {

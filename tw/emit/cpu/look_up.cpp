@@ -76,7 +76,7 @@ std::string declare_table(Expression& e, DType t, const std::vector<Number>& ent
   const std::string type = prelude.type(register_type(t));
   const std::string text = fmt::format("[{}] = {{{}}};", std::max(entries.size(), kPermuted), list);
   const std::string name = "tw_table_" + hash_hex(type + text);
-  prelude.add(name, fmt::format("static const {} {}{}", type, name, text));
+  prelude.add(name, fmt::format("{}static const {} {}{}", prelude.placed(), type, name, text));
   return name;
 }
 

@@ -49,6 +49,8 @@ void write_element(Expression& e, const Reg& r, const Target& target, const Coor
 
 void emit_reduce(Context& c, const Op& op, Writer& out);
 void emit_top_k(Context& c, const Op& op, Writer& out);
+/// Asks for the function that puts a pair into a sorted list of pairs; gives its name.
+std::string use_insert(Prelude& prelude, DType t);
 void emit_scan(Context& c, const Op& op, Writer& out);
 /// Reductions and stores that one nest of loops can do: see ReduceNest.
 void emit_reduce_group(Context& c, const std::vector<const Op*>& group, Writer& out);

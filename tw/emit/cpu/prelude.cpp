@@ -21,9 +21,19 @@ typedef float f32;
 typedef double f64;
 )";
 
-const char* const kIndexText =
-    R"(#define TW_INLINE static inline __attribute__((always_inline, unused))
-TW_INLINE i64 min(i64 a, i64 b) { return a < b ? a : b; }
+const char* const kInline =
+    "#define TW_INLINE static inline __attribute__((always_inline, unused))\n";
+// CUDA has functions min and max of its own, and not these builtins.
+const char* const kInlineCuda = R"(#define TW_INLINE static __device__ __forceinline__
+#define min tw_least_index
+#define max tw_most_index
+#define __builtin_inff() __builtin_bit_cast(f32, 0x7f800000)
+#define __builtin_inf() __builtin_bit_cast(f64, 0x7ff0000000000000)
+#define __builtin_nanf(text) __builtin_bit_cast(f32, 0x7fc00000)
+#define __builtin_nan(text) __builtin_bit_cast(f64, 0x7ff8000000000000)
+#define __builtin_memset memset
+)";
+const char* const kIndexText = R"(TW_INLINE i64 min(i64 a, i64 b) { return a < b ? a : b; }
 TW_INLINE i64 max(i64 a, i64 b) { return a > b ? a : b; }
 TW_INLINE i64 floordiv(i64 a, i64 b) {
   return b == 0 ? 0 : a / b - (a % b != 0 && (a ^ b) < 0);
@@ -110,7 +120,10 @@ std::string Prelude::use(const std::string& wish, DType t, int lanes) {
   if (function == "extend") type(i32, lanes), type(i64, 2);
   if (function == "unpack_f16") type(i16, 8), type(i16, 16);
   if (function.starts_with("spread_")) type(f32, 2), type(f32, 4);
-  if (const auto builtin = builtin_function(*machine_, function, t, lanes)) {
+  const auto builtin = builtin_function(*machine_, function, t, lanes);
+  if (lane_of_vector && for_thread() && !builtin)
+    throw InternalError(fmt::format("'{}' of {} has no text for one thread", function, name(t)));
+  if (builtin) {
     for (const int n : {8, 16}) type(f32, n), type(i32, n);
     vnni_ = vnni_ || builtin->scalar.find("vpdpbusd") != std::string::npos;
     use_all(builtin->uses, t, lanes);
@@ -195,12 +208,20 @@ std::string Prelude::instance(const std::string& function, const std::string& pa
   add("$M", [&] { return type(i8, 4 * lanes); });
   add("$W", [&] { return type(i16, 2 * lanes); });
   add("$R", [&] { return type(u16, 2 * lanes); });
+  add("$inline", [&] { return "static " + placed() + "inline"; });
+  add("$fma",
+      [&] { return std::string(machine_->isa == "cuda" ? "__fmaf_rn" : "__builtin_fmaf"); });
   add("$C", [&] { return std::string(value == f64 ? "4503599627370496.0" : "8388608.0f"); });
   return fill(pattern, values);
 }
 
 std::string Prelude::text(std::string_view abi) const {
-  std::string out = fmt::format("{}\n{}\n{}\n", kTypes, abi, kIndexText);
+  const char* how = machine_->isa == "cuda" ? kInlineCuda : kInline;
+  std::string out = fmt::format("{}\n{}\n{}{}\n", kTypes, abi, how, kIndexText);
+  if (for_thread()) {
+    for (const std::string& f : functions_) out += "\n" + f + "\n";
+    return out;
+  }
   for (const auto& [t, lanes] : types_) {
     out += fmt::format("typedef {} {}x{} __attribute__((vector_size({})));\n", element(t), name(t),
                        lanes, lanes * bytes(t));

@@ -23,6 +23,8 @@ namespace tw::cpu {
 ///   $B  unsigned integers as wide as $Q
 ///   $A  $M  $W  $R  u8 and i8 in fours, i16 and u16 in twos, for each lane
 ///   $J  $O  bits of $Q (empty for 128), and f32 lanes of as many bits
+///   $inline  what stands before a function that may be inlined
+///   $fma  of one thread of a GPU: a * b + c in f32 rounded once
 struct PreludeFunction {
   std::string name;    ///< emitted as tw_<name>, or as tw_<name>_$Dx$L when its text says so
   std::string uses;    ///< functions that it calls at the same dtype and lanes; "name:dtype" at
@@ -56,6 +58,15 @@ class Prelude {
   /// Whether a function uses AVX512-VNNI.
   bool vnni() const { return vnni_; }
   const CpuMachine& machine() const { return *machine_; }
+  /// Whether the text is for one thread of a GPU, or of its emulator: of one lane.
+  bool for_thread() const { return machine_->isa == "cuda" || machine_->isa == "emu"; }
+  /// Asks for a function of threads (emit/cuda prints them) by its name in text, which it gives.
+  std::string use_thread(const std::string& function) {
+    return *thread_functions_.insert(function).first;
+  }
+  const std::set<std::string>& thread_functions() const { return thread_functions_; }
+  /// What stands before a function or a table in text for a GPU.
+  std::string placed() const { return machine_->isa == "cuda" ? "__device__ " : ""; }
 
  private:
   std::string call_name(const std::string& function, DType t, int lanes) const;
@@ -65,7 +76,7 @@ class Prelude {
   const CpuMachine* machine_;
   std::set<std::pair<DType, int>> types_, unaligned_;
   bool streamed_ = false, vnni_ = false;
-  std::set<std::string> used_;
+  std::set<std::string> used_, thread_functions_;
   std::vector<std::string> functions_;
 };
 
@@ -79,6 +90,14 @@ DType unsigned_of_bytes(int64_t bytes);
 /// portable form, if there is one.
 std::optional<PreludeFunction> builtin_function(const CpuMachine& machine, const std::string& name,
                                                 DType t, int lanes);
+
+/// Of text for one thread.
+enum class Thread : uint8_t { cuda, emulated };
+/// The machine of such text: isa "cuda" for NVRTC, or "emu" for a C++ compiler. One lane.
+const CpuMachine& thread_machine(Thread kind);
+/// The same as builtin_function for text of one thread.
+std::optional<PreludeFunction> thread_function(const CpuMachine& machine, const std::string& name,
+                                               DType t);
 
 /// A load or store of packed elements, which lie at a TwBits: memory and a number of elements.
 std::optional<PreludeFunction> packed_function(Prelude& prelude, const std::string& name, DType t,

@@ -60,10 +60,14 @@ void emit_part(Context& c, const Op& op, size_t part, int64_t before, Writer& ou
 
 }  // namespace
 
+std::string use_insert(Prelude& prelude, DType t) {
+  prelude.type(t, 1);
+  prelude.add(fmt::format("top_k {}", name(t)), fill(kInsert, {{"D", name(t)}}));
+  return fmt::format("tw_insert_{}", name(t));
+}
+
 void emit_top_k(Context& c, const Op& op, Writer& out) {
-  const DType t = register_type(c.program.type(op.out[0]).dtype);
-  c.prelude.type(t, 1);
-  c.prelude.add(fmt::format("top_k {}", name(t)), fill(kInsert, {{"D", name(t)}}));
+  use_insert(c.prelude, register_type(c.program.type(op.out[0]).dtype));
   for (const ValueId v : op.out) c.reserve(v, out);
   int64_t before = 0;
   for (size_t part = 0; part < op.in.size(); part += 2) {

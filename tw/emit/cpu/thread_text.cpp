@@ -1,0 +1,222 @@
+// Texts for one thread of a GPU: where the portable text of one lane is several lanes, or slow.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "tw/emit/cpu/prelude.h"
+
+namespace tw::cpu {
+namespace {
+
+/// CUDA has builtin functions, and instructions by `asm`. The emulator's form is for g++ and clang;
+/// where it is empty the portable text serves there.
+struct ThreadText {
+  std::string name;
+  std::vector<DType> types;
+  std::string cuda, emu;
+};
+
+// In these $fma rounds once. Where 2^n surely is the exponent of a normal number, n is added to
+// that of the polynomial; else two exact factors, as in tw_exp_scaled.
+const char* const kScaled = R"(  const u32 m = __builtin_bit_cast(u32, t) - (0x4b400000 - 126);
+  const bool tiny = (i32)m < 26;
+  return q * __builtin_bit_cast(f32, (m + (tiny ? 26 : 0)) << 23) * (tiny ? 0x1p-25f : 2.0f);
+})";
+
+const char* const kExp = R"(// e^x, 1 ulp
+TW_INLINE f32 tw_exp(f32 x) {
+  f32 c = x < -104.0f ? -104.0f : x;
+  c = c > 89.0f ? 89.0f : c;
+  const f32 t = $fma(c, 1.44269504088896341f, 12582912.0f), n = t - 12582912.0f;
+  const f32 r = $fma(n, 2.12194440e-4f, $fma(n, -0.693359375f, c));
+  f32 q = $fma(r, 1.403552480e-3f, 8.372301236e-3f);
+  q = $fma(q, r, 4.166555032e-2f);
+  q = $fma(q, r, 1.666648835e-1f);
+  q = $fma(q, r, 0.5f);
+  q = $fma(q, r, 1.0f);
+  q = $fma(q, r, 1.0f);
+  if (x > -87.0f && x < 87.0f)
+    return __builtin_bit_cast(
+        f32, __builtin_bit_cast(u32, q) + (__builtin_bit_cast(u32, t) << 23));
+)";
+
+const char* const kExp2 = R"(// 2^x, 1 ulp
+TW_INLINE f32 tw_exp2(f32 x) {
+  f32 c = x < -151.0f ? -151.0f : x;
+  c = c > 129.0f ? 129.0f : c;
+  const f32 t = c + 12582912.0f, r = c - (t - 12582912.0f);
+  f32 q = $fma(r, 1.581952820e-4f, 1.341823954e-3f);
+  q = $fma(q, r, 9.617063217e-3f);
+  q = $fma(q, r, 5.550272390e-2f);
+  q = $fma(q, r, 2.402265519e-1f);
+  q = $fma(q, r, 6.931472421e-1f);
+  q = $fma(q, r, 1.0f);
+  if (x > -125.0f && x < 125.0f)
+    return __builtin_bit_cast(
+        f32, __builtin_bit_cast(u32, q) + (__builtin_bit_cast(u32, t) << 23));
+)";
+
+const char* const kLog = R"(// ln x, 1 ulp (Cephes)
+TW_INLINE f32 tw_log(f32 x) {
+  const bool tiny = x < 1.17549435e-38f;
+  const i32 b = __builtin_bit_cast(i32, tiny ? x * 8388608.0f : x), e = (b - 0x3f3504f3) >> 23;
+  const f32 n = (f32)(e - (tiny ? 23 : 0));
+  const f32 r = __builtin_bit_cast(f32, (u32)b - ((u32)e << 23)) - 1.0f, z = r * r;
+  f32 p = $fma(r, 7.0376836292e-2f, -1.1514610310e-1f);
+  p = $fma(p, r, 1.1676998740e-1f);
+  p = $fma(p, r, -1.2420140846e-1f);
+  p = $fma(p, r, 1.4249322787e-1f);
+  p = $fma(p, r, -1.6668057665e-1f);
+  p = $fma(p, r, 2.0000714765e-1f);
+  p = $fma(p, r, -2.4999993993e-1f);
+  p = $fma(p, r, 3.3333331174e-1f);
+  f32 y = $fma(n, -2.12194440e-4f, p * r * z);
+  y = r + $fma(z, -0.5f, y);
+  y = $fma(n, 0.693359375f, y);
+  y = x == 0.0f ? -__builtin_inff() : y;
+  y = x < 0.0f ? __builtin_nanf("") : y;
+  return x < __builtin_inff() ? y : x;
+})";
+
+/// A function of the C library that is within what the language states.
+ThreadText call(const std::string& name, DType t, const std::string& function) {
+  const auto text = [&](const std::string& f) {
+    return "TW_INLINE $V tw_" + name + "($V x) { return " + f + "(x); }";
+  };
+  return {name, {t}, text(function), text("__builtin_" + function)};
+}
+
+/// Exactly rounded, whatever the compiler's options say.
+ThreadText square_root(const char* name, DType t, const char* cuda, const char* emu) {
+  ThreadText row = call(name, t, emu);
+  row.cuda = fmt::format("TW_INLINE $V tw_{}($V x) {{ return {}(x); }}", name, cuda);
+  return row;
+}
+
+/// PTX: +0 is greater than -0; `how` says what a NaN does.
+ThreadText extreme(const std::string& name, const std::string& how) {
+  return {name,
+          {f32},
+          "TW_INLINE f32 tw_" + name + "(f32 a, f32 b) {\n  f32 r;\n  asm(\"" + how +
+              ".f32 %0, %1, %2;\" : \"=f\"(r) : \"f\"(a), \"f\"(b));\n  return r;\n}",
+          ""};
+}
+
+/// Conversions saturate; NaN gives 0 from f32 to 32 bits only.
+ThreadText to_integer(DType to, DType from) {
+  const bool wide = bits(to) == 64, is_signed = is_signed_int(to);
+  const std::string n = name(to), type = name(register_type(to));
+  const std::string whole = fmt::format("__{}2{}{}_rz(x)", from == f32 ? "float" : "double",
+                                        is_signed ? "" : "u", wide ? "ll" : "int");
+  std::string text = fmt::format("TW_INLINE {} tw_to_{}($V x) {{\n", type, n);
+  if (bits(to) >= 32) {
+    const bool guarded = wide || from == f64;
+    text += fmt::format("  return {}{}{};\n}}", guarded ? "x == x ? " : "", whole,
+                        guarded ? " : 0" : "");
+    return {"to_" + n, {from}, text, ""};
+  }
+  text += fmt::format("  const {} r = {};\n", is_signed ? "i32" : "u32", whole);
+  text += from == f64 ? "  if (x != x) return 0;\n" : "";
+  text += is_signed ? fmt::format("  return r < {0:.0f} ? {0:.0f} : r > {1:.0f} ? {1:.0f} : r;\n}}",
+                                  lowest(to), largest(to))
+                    : fmt::format("  return r > {0:.0f} ? {0:.0f} : r;\n}}", largest(to));
+  return {"to_" + n, {from}, text, ""};
+}
+
+const char* const kUnpackF16 = R"(TW_INLINE f32 tw_unpack_f16(u16 b) {
+  f32 r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(b));
+  return r;
+})";
+const char* const kPackF16 = R"(TW_INLINE u16 tw_pack_f16(f32 x) {
+  u16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+})";
+const char* const kRoundF16 = R"(TW_INLINE f32 tw_round_f16(f32 x) {
+  u16 h;
+  f32 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(h));
+  return r;
+})";
+const char* const kRoundBf16 = R"(TW_INLINE f32 tw_round_bf16(f32 x) {
+  u16 h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return __builtin_bit_cast(f32, (u32)h << 16);
+})";
+// The first half of an f16.
+const char* const kUnpackE5m2 = R"(TW_INLINE f32 tw_unpack_e5m2(u8 b) {
+  f32 r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"((u16)(b << 8)));
+  return r;
+})";
+
+// NVIDIA's bounds are against correctly rounded results, so that "1 ulp" is more than 1 ulp of the
+// true value: of f32 only functions that may be off by 2 are its own.
+std::vector<ThreadText> make_rows() {
+  const std::string scaled = kScaled;
+  std::vector<ThreadText> rows = {
+      {"exp", {f32}, kExp + scaled, kExp + scaled},
+      {"exp2", {f32}, kExp2 + scaled, kExp2 + scaled},
+      {"log", {f32}, kLog, kLog},
+      call("tanh", f32, "tanhf"),
+      call("erf", f32, "erff"),
+      call("tanh_fast", f32, "tanhf"),
+      call("erf_fast", f32, "erff"),
+      call("sin", f32, "sinf"),
+      call("cos", f32, "cosf"),
+      call("exp_f64", f64, "exp"),
+      call("exp2_f64", f64, "exp2"),
+      call("log_f64", f64, "log"),
+      call("tanh_f64", f64, "tanh"),
+      call("erf_f64", f64, "erf"),
+      call("tanh_fast_f64", f64, "tanh"),
+      call("erf_fast_f64", f64, "erf"),
+      call("sin_f64", f64, "sin"),
+      call("cos_f64", f64, "cos"),
+      square_root("sqrt", f32, "__fsqrt_rn", "sqrtf"),
+      square_root("sqrt_f64", f64, "__dsqrt_rn", "sqrt"),
+      call("floor", f32, "floorf"),
+      call("ceil", f32, "ceilf"),
+      call("round", f32, "rintf"),
+      call("floor", f64, "floor"),
+      call("ceil", f64, "ceil"),
+      call("round", f64, "rint"),
+      extreme("max", "max.NaN"),
+      extreme("min", "min.NaN"),
+      extreme("max_num", "max"),
+      extreme("min_num", "min"),
+      {"unpack_f16", {f16}, kUnpackF16, ""},
+      {"pack_f16", {f16}, kPackF16, ""},
+      {"round_f16", {f16}, kRoundF16, ""},
+      {"round_bf16", {bf16}, kRoundBf16, ""},
+      {"unpack_e5m2", {e5m2}, kUnpackE5m2, ""},
+  };
+  for (const DType to : {i8, i16, i32, i64, u8, u16, u32, u64, i1, i2, i3,
+                         i4, i5,  i6,  i7,  u1, u2,  u3,  u4,  u5, u6, u7}) {
+    for (const DType from : {f32, f64}) rows.push_back(to_integer(to, from));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::optional<PreludeFunction> thread_function(const CpuMachine& machine, const std::string& name,
+                                               DType t) {
+  static const std::vector<ThreadText> rows = make_rows();
+  for (const ThreadText& row : rows) {
+    if (row.name != name || std::ranges::find(row.types, t) == row.types.end()) continue;
+    const std::string& text = machine.isa == "cuda" ? row.cuda : row.emu;
+    if (!text.empty()) return PreludeFunction{name, "", text, ""};
+  }
+  return std::nullopt;
+}
+
+const CpuMachine& thread_machine(Thread kind) {
+  static const CpuMachine cuda{.name = "thread", .isa = "cuda", .march = "", .vector_bytes = 4};
+  static const CpuMachine emulated{
+      .name = "emulated thread", .isa = "emu", .march = "", .vector_bytes = 4};
+  return kind == Thread::cuda ? cuda : emulated;
+}
+
+}  // namespace tw::cpu

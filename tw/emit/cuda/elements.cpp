@@ -1,0 +1,194 @@
+#include <fmt/format.h>
+
+#include "tw/emit/cpu/nest.h"
+#include "tw/emit/cpu/places.h"
+#include "tw/emit/cuda/statements.h"
+#include "tw/ir/infer.h"
+
+namespace tw::cuda {
+namespace {
+
+/// Writes r to the storage at the nest's place.
+void write_memory(Nest& n, const Reg& r, const Storage& target) {
+  cpu::write_element(n.expression(), r, {.storage = &target}, n.at(), "");
+}
+
+/// Memory of the block that holds all of v: written by the threads that hold first copies.
+void spread(State& s, ValueId v, const std::function<Reg(Nest&)>& element, Footprint f,
+            Writer& out) {
+  const Storage storage = s.c.storage.at(v);
+  Nest n(s, s.placement.layout_of(s.program().type(v).shape));
+  s.c.storage.erase(v);  // it is not there yet
+  n.guard();
+  n.require(0, s.first_copy(s.placement.layout_of(s.program().type(v).shape)));
+  write_memory(n, element(n), storage);
+  s.c.storage[v] = storage;
+  f.writes.push_back(s.memory_of.at(v));
+  Writer text;
+  n.emit(text);
+  s.append(f, text, out);
+}
+
+}  // namespace
+
+void keep_elements(State& s, ValueId v, const std::function<Reg(Nest&)>& element,
+                   const Footprint& reads, Writer& out) {
+  if (s.in_registers(v)) {
+    Writer text;
+    Nest n(s, s.placement.layout_of(s.program().type(v).shape));
+    const Tile& t = s.declare(v, out);
+    const Reg r = element(n);
+    if (s.guards(reads)) n.guard();
+    write_register(n, r, t);
+    n.emit(text);
+    s.append(reads, text, out);
+  }
+  if (!s.in_memory(v)) return;
+  s.reserve(v, out);
+  if (s.in_registers(v)) {
+    spread(s, v, [&](Nest& n) { return n.value(v); }, {}, out);
+  } else {
+    spread(s, v, element, reads, out);
+  }
+}
+
+void emit_kept(State& s, const Op& op, Writer& out) {
+  const ValueId v = op.out[0];
+  const Footprint reads = s.reads_of(v);
+  if (op.code == Opcode::load && s.in_registers(v)) {
+    const View& view = op.as<ViewAttr>().view;
+    const auto run = run_of(s, s.placement.layout_of(s.program().type(v).shape), view);
+    if (run) {
+      Writer text;
+      load_runs(s, op, *run, text);
+      s.append(reads, text, out);
+      if (!s.in_memory(v)) return;
+      s.reserve(v, out);
+      return spread(s, v, [&](Nest& n) { return n.value(v); }, {}, out);
+    }
+  }
+  keep_elements(s, v, [&](Nest& n) { return n.computed(op); }, reads, out);
+}
+
+void assign(State& s, ValueId v, ValueId target, Writer& out) {
+  const auto tile = s.tiles.find(target);
+  const Footprint reads = s.reads_of(v);
+  if (tile != s.tiles.end()) {
+    Nest n(s, tile->second.layout);
+    const Reg r = n.value(v);
+    if (s.guards(reads)) n.guard();
+    write_register(n, r, tile->second);
+    Writer text;
+    n.emit(text);
+    s.append(reads, text, out);
+  }
+  if (s.c.storage.contains(target)) {
+    const ValueId from = tile != s.tiles.end() ? target : v;
+    const Storage storage = s.c.storage.at(target);
+    spread(s, target, [&](Nest& n) { return n.value(from); },
+           from == v ? reads : Footprint{}, out);
+  }
+}
+
+namespace {
+
+/// How far the counter of a loop moves at least.
+int64_t step_of(const State& s, Symbol loop) {
+  int64_t step = 1;
+  walk(s.program(), [&](const Op& op) {
+    if (op.code != Opcode::for_ || op.as<LoopAttr>().loop != loop.id) return;
+    if (op.as<LoopAttr>().step.is_constant()) step = op.as<LoopAttr>().step.constant();
+  });
+  return step;
+}
+
+/// Whether nothing else of the instance touches the elements that the store writes, nor it itself
+/// in other iterations of its loops but by the same threads: no barrier need stand before it.
+bool keeps_apart(const State& s, const Op& store) {
+  const View& view = store.as<ViewAttr>().view;
+  const Extents& tile = s.program().type(store.in[0]).shape;
+  bool alone = true;
+  walk(s.program(), [&](const Op& op) {
+    const View* other = view_of(op);
+    alone = alone && (&op == &store || other == nullptr || other->param != view.param);
+  });
+  std::set<Symbol> seen;
+  for (size_t axis = 0; axis < view.origin.size(); ++axis) {
+    const auto along = std::ranges::find(view.axes, static_cast<int>(axis));
+    const int64_t extent = along == view.axes.end() ? 1 : tile[along - view.axes.begin()];
+    int loops = 0;
+    for_each_symbol(view.origin[axis], [&](Symbol x) {
+      if (x.kind != SymbolKind::loop || !seen.insert(x).second) return;
+      const auto slope = cpu::slope(view.origin[axis], x, s.c.facts);
+      ++loops;
+      alone = alone && slope && std::abs(*slope) * step_of(s, x) >= extent;
+    });
+    alone = alone && loops <= 1;
+  }
+  return alone;
+}
+
+}  // namespace
+
+void emit_store(State& s, const Op& op, Writer& out) {
+  const View& view = op.as<ViewAttr>().view;
+  const ValueId v = op.in[0];
+  const layout::ThreadValue& l = s.placement.layout_of(s.program().type(v).shape);
+  Footprint f = s.reads_of(v);
+  if (!keeps_apart(s, op)) f.writes.push_back({Touched::Space::tensor, view.param, view.param + 1});
+  Writer text;
+  if (const auto run = run_of(s, l, view)) {
+    store_runs(s, op, *run, text);
+    return s.append(f, text, out);
+  }
+  Nest n(s, l);
+  n.guard();
+  n.require(0, s.first_copy(l));
+  Coords coords(view.origin.begin(), view.origin.end());
+  for (size_t k = 0; k < view.axes.size(); ++k) {
+    coords[view.axes[k]] = simplify(coords[view.axes[k]] + n.at()[k], s.c.facts);
+  }
+  for (const cpu::Bound& b : cpu::open_bounds(s.c, view.param, coords)) {
+    n.require(n.depth_of(b.at), cpu::condition(s.c, b));
+  }
+  cpu::write_element(n.expression(), n.value(v), {.view = &view}, n.at(), "");
+  n.emit(text);
+  s.append(f, text, out);
+}
+
+void emit_place(State& s, const Op& op, Writer& out) {
+  const bool atomic = op.code == Opcode::atomic;
+  const ValueId v = *place_operands(op).value;
+  const Extents shape = place_extents(s.program(), op);
+  Footprint f;
+  for (const ValueId in : op.in) f.add(s.reads_of(in));
+  const int param = view_of(op)->param;
+  f.writes.push_back({Touched::Space::tensor, param, param + 1});
+  Writer text;
+  if (op.out.empty() && atomic) {
+    const layout::ThreadValue& l = s.placement.layout_of(shape);
+    Nest n(s, l);
+    n.guard();
+    n.require(0, s.first_copy(l));
+    cpu::write_place(n.expression(), n.value(v), op, nullptr, n.at(), "");
+    n.emit(text);
+    return s.append(f, text, out);
+  }
+  // Of several elements at one place the last counts, and an atomic gives what was there before:
+  // one thread does them in order.
+  const size_t last = shape.empty() ? 0 : shape.size() - 1;
+  const layout::ThreadValue serial = layout::blocked(shape, 1, last, 1);
+  const Storage* old = nullptr;
+  if (!op.out.empty()) {
+    s.reserve(op.out[0], out);
+    old = &s.c.storage.at(op.out[0]);
+    f.writes.push_back(s.memory_of.at(op.out[0]));
+  }
+  Nest n(s, serial);
+  n.require(0, s.call("thread") + "() == 0");
+  cpu::write_place(n.expression(), n.value(v), op, old, n.at(), "");
+  n.emit(text);
+  s.append(f, text, out);
+}
+
+}  // namespace tw::cuda

@@ -1,0 +1,165 @@
+#include "tw/emit/cuda/emit_cuda.h"
+
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/base/hash.h"
+#include "tw/base/round.h"
+#include "tw/emit/cpu/emit_cpu.h"
+#include "tw/emit/cpu/task.h"
+#include "tw/emit/cuda/prelude_cuda.h"
+#include "tw/emit/cuda/state.h"
+#include "tw/ir/print.h"
+
+namespace tw {
+namespace cuda {
+namespace {
+
+/// Tensors, strides and dims as constants of the kernel.
+void declare_arguments(State& s, Writer& out) {
+  const Program& p = s.program();
+  for (size_t k = 0, stride = 0; k < arguments(p).size(); ++k) {
+    const Param& a = p.params[k];
+    const std::string type = cpu::pointer_type(s.c.prelude, a.dtype, a.kind != ParamKind::in);
+    if (is_packed(a.dtype)) {
+      out.line(fmt::format("const {} {} = {{(u8*)args.data[{}], 0}};", type, a.name, k));
+    } else {
+      out.line(fmt::format("{0} const __restrict__ {1} = ({0})args.data[{2}];", type, a.name, k));
+    }
+    const ParamFacts& facts = s.c.specialisation.params[k];
+    for (size_t axis = 0; axis < a.dims.size(); ++axis, ++stride) {
+      if (static_cast<int>(axis) == facts.unit_axis || (facts.zero_stride >> axis & 1)) continue;
+      out.line(fmt::format("const i64 {}_s{} = args.strides[{}];", a.name, axis, stride));
+    }
+  }
+  for (size_t k = 0; k < p.dims.size(); ++k)
+    out.line(fmt::format("const i64 {} = args.dims[{}];", p.dims[k].name, k));
+}
+
+void declare_coordinates(State& s, Writer& out) {
+  const std::vector<Expr>& grid = s.program().grid;
+  std::string rest = "instance";
+  for (size_t k = grid.size(); k-- > 0;) {
+    const std::string extent = s.c.text(grid[k]);
+    if (k == 0) {
+      out.line(fmt::format("const i64 pid0 = {};", rest));
+    } else {
+      out.line(fmt::format("const i64 pid{} = {} % ({});", k, rest, extent));
+      out.line(fmt::format("const i64 rest{} = {} / ({});", k, rest, extent));
+      rest = fmt::format("rest{}", k);
+    }
+  }
+}
+
+/// Scratch of the program: memory of the block, zero when an instance begins.
+void declare_scratch(State& s, Writer& declared, Writer& cleared) {
+  const Program& p = s.program();
+  for (const auto& [param, unused] : s.c.scratch_at) {
+    const Param& a = p.params[param];
+    const std::string type = cpu::pointer_type(s.c.prelude, a.dtype, true);
+    Touched where;
+    const int64_t bytes = scratch_bytes(a);
+    const std::string words =
+        s.reserve_bytes("u8", "scratch", bytes, a.name, declared, where);
+    declared.line(fmt::format("{0} const {1} = ({0}){2};", type, a.name, words));
+    int64_t stride = 1;
+    for (size_t axis = a.dims.size(); axis-- > 0; stride *= a.dims[axis].constant()) {
+      if (axis + 1 < a.dims.size())
+        declared.line(fmt::format("const i64 {}_s{} = {};", a.name, axis, stride));
+    }
+    cleared.line(fmt::format("for (i64 i = {0}(); i < {1}; i += {2}) {3}[i] = 0;", s.call("thread"),
+                             bytes, s.placement.threads(), words));
+    s.pending.writes.push_back({Touched::Space::tensor, param, param + 1});
+  }
+}
+
+std::string args_struct(const Program& p) {
+  size_t strides = 0;
+  for (const Param& a : arguments(p)) strides += a.dims.size();
+  std::string text = "struct Args {\n";
+  if (!arguments(p).empty()) text += fmt::format("  void* data[{}];\n", arguments(p).size());
+  if (!p.dims.empty()) text += fmt::format("  i64 dims[{}];\n", p.dims.size());
+  if (strides != 0) text += fmt::format("  i64 strides[{}];\n", strides);
+  return text + "  u8* workspace;\n};\n";
+}
+
+struct Drafted {
+  std::string text;
+  int threads = 0;
+  int64_t shared_bytes = 0, workspace_bytes = 0;
+};
+
+/// The kernel's name in text; hashed names differ where texts do.
+Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
+  const Program& p = s.program();
+  Writer declared, cleared, body, out;
+  declare_scratch(s, declared, cleared);
+  emit_region(s, p.body, body);
+  out.line(args_struct(p));
+  out.open("__device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared, u8* "
+           "workspace) {");
+  declare_arguments(s, out);
+  declare_coordinates(s, out);
+  out.append(declared);
+  out.append(s.bases);
+  out.append(cleared);
+  out.append(body);
+  out.close();
+  out.line();
+  const int threads = s.placement.threads();
+  out.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
+                       "__grid_constant__ Args args) {{",
+                       threads, entry));
+  cpu::declare_instances(p, "args.dims", out);
+  out.line(fmt::format("u8* const workspace = args.workspace + {}() * {};", s.call("block"),
+                       round_up(s.workspace_most, 16)));
+  out.open(fmt::format("for (i64 instance = {}(); instance < instances; instance += {}()) {{",
+                       s.call("block"), s.call("blocks")));
+  out.line(fmt::format("body(args, instance, {}(), workspace);", s.call("shared")));
+  const bool memory = s.shared_most > 0 || s.workspace_most > 0;
+  if (memory) out.line(s.call("sync") + "();");
+  out.close();
+  out.close();
+  const std::string functions = thread_prelude(
+      s.c.prelude.thread_functions(), kind == cpu::Thread::cuda ? PreludeKind::cuda : PreludeKind::emulated);
+  return {fmt::format("{}\n{}\n{}", functions, s.c.prelude.text(""), out.text()), threads,
+          s.shared_most, round_up(s.workspace_most, 16)};
+}
+
+void refuse_messages(const Program& p) {
+  walk(p, [](const Op& op) {
+    if (op.code == Opcode::print || op.code == Opcode::assert_)
+      throw UserError(op.at, fmt::format("'{}' does not run on GPUs", info(op.code).name),
+                      "run the program on cpu:0, or compile it unchecked and without prints");
+  });
+}
+
+}  // namespace
+}  // namespace cuda
+
+EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const GpuMachine& machine,
+                      const Mapping& mapping, bool debug_lines, cpu::Thread kind) {
+  cuda::refuse_messages(lowered);
+  std::vector<std::string> names;
+  for (const Param& a : lowered.params) names.push_back(a.name);
+  const std::string key = print(lowered, {.lines = false, .names = false}) + to_string(s, names) +
+                          machine.arch + to_string(mapping);
+  const std::string entry = fmt::format("tw_{}_{}", lowered.name, hash_hex(key).substr(0, 8));
+  const Program p = cpu::with_safe_names(lowered);
+  std::set<ValueId> scattered;
+  for (;;) {
+    const size_t before = scattered.size();
+    cuda::State state(p, s, machine, mapping, kind, scattered);
+    state.c.debug_lines = debug_lines;
+    const cuda::Drafted t = cuda::write(state, entry, kind);
+    if (scattered.size() != before) continue;
+    LaunchSpec launch = launch_spec(lowered);
+    launch.entry = entry;
+    launch.threads = t.threads;
+    launch.shared_bytes = t.shared_bytes;
+    launch.scratch_bytes = t.workspace_bytes;
+    return {fmt::format("// {}, {}\n{}", entry, machine.arch, t.text), launch};
+  }
+}
+
+}  // namespace tw

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "tw/emit/cpu/prelude.h"
+#include "tw/ir/program.h"
+#include "tw/target/gpu.h"
+#include "tw/target/launch_spec.h"
+#include "tw/target/mapping.h"
+#include "tw/target/specialisation.h"
+
+namespace tw {
+
+struct EmittedCuda {
+  std::string text;  ///< one self-contained CUDA C++ file: no includes
+  LaunchSpec launch;
+};
+
+/// CUDA C++ text for a program lowered by cuda_passes(): any program runs, on any architecture from
+/// sm_80 on. `debug_lines` keeps #line directives to the user's file. `kind` emulated: the same
+/// program part, with a prelude for the emulator. Throws UserError for what GPUs cannot do.
+EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const GpuMachine& machine,
+                      const Mapping& mapping, bool debug_lines = true,
+                      cpu::Thread kind = cpu::Thread::cuda);
+
+}  // namespace tw

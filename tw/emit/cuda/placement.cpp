@@ -1,0 +1,167 @@
+#include "tw/emit/cuda/placement.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "tw/emit/cpu/op_table.h"
+#include "tw/ir/infer.h"
+
+namespace tw::cuda {
+
+using layout::ThreadValue;
+
+namespace {
+
+/// Elements of a tile per thread that blocks are sized for, and the most and fewest threads.
+constexpr int64_t kElements = 16, kFewThreads = 32, kUsualThreads = 256, kMostThreads = 1024;
+
+/// Threads in a grid, each with runs of four columns: rows and columns of a product are then read
+/// by several threads at once.
+ThreadValue product_layout(const Extents& shape, int64_t threads) {
+  const int64_t columns = std::min<int64_t>(16, threads);
+  Extents pieces = shape;
+  ThreadValue across = layout::blocked({shape[1]}, columns, 0, 4);
+  ThreadValue down = layout::blocked({shape[0]}, threads / across.thread_count(), 0, 1);
+  ThreadValue l{shape, {}, {}};
+  const auto add = [](std::vector<ThreadValue::Mode>& to, const std::vector<ThreadValue::Mode>& from,
+                      int axis) {
+    for (ThreadValue::Mode m : from) {
+      if (m.axis >= 0) m.axis = axis;
+      to.push_back(m);
+    }
+  };
+  add(l.threads, across.threads, 1);
+  add(l.threads, down.threads, 0);
+  add(l.values, across.values, 1);
+  add(l.values, down.values, 0);
+  return layout::renamed(l, {0, 1}, shape);
+}
+
+/// Whether every extent of `part` is that of `whole` or 1.
+bool goes_with(const Extents& part, const Extents& whole) {
+  if (part.size() != whole.size() || part == whole) return false;
+  for (size_t a = 0; a < part.size(); ++a) {
+    if (part[a] != whole[a] && part[a] != 1) return false;
+  }
+  return true;
+}
+
+bool moves_elements(Opcode code) {
+  return code == Opcode::reshape || code == Opcode::transpose || code == Opcode::slice ||
+         code == Opcode::broadcast;
+}
+
+}  // namespace
+
+Placement::Placement(const cpu::Context& c, int64_t warps) : c_(c) {
+  visit(c.program.body, 0);
+  choose_threads(warps);
+}
+
+void Placement::note(ValueId v, int depth, bool anywhere) {
+  Use& u = uses_[v];
+  ++u.count;
+  const auto it = depth_.find(v);
+  u.deeper = u.deeper || (it != depth_.end() && it->second < depth);
+  u.anywhere = u.anywhere || anywhere;
+}
+
+void Placement::note_view(const Op& op, ValueId v) {
+  const View* view = view_of(op);
+  Shape& s = shapes_[c_.program.type(v).shape];
+  if (view == nullptr) return;
+  const Param& p = c_.program.params[view->param];
+  const int64_t bytes = is_packed(p.dtype) ? 1 : tw::bytes(p.dtype);
+  const int unit = c_.specialisation.params[view->param].unit_axis;
+  const auto axis = std::ranges::find(view->axes, unit);
+  const size_t tile_axis =
+      axis == view->axes.end() ? view->axes.size() - 1 : size_t(axis - view->axes.begin());
+  if (view->axes.empty() || (s.bytes != 0 && s.bytes <= bytes)) return;
+  s.bytes = bytes;
+  s.vector_axis = tile_axis;
+}
+
+void Placement::visit(const Region& r, int depth) {
+  for (const ValueId v : r.args) depth_[v] = depth;
+  for (const Op& op : r.ops) {
+    const bool anywhere =
+        op.code == Opcode::dot || op.code == Opcode::scan || op.code == Opcode::top_k;
+    for (const ValueId v : op.in) note(v, depth, anywhere);
+    for (const ValueId v : op.out) {
+      depth_[v] = depth;
+      shapes_[c_.program.type(v).shape];
+    }
+    if (op.code == Opcode::load) note_view(op, op.out[0]);
+    if (op.code == Opcode::store) note_view(op, op.in[0]);
+    if (op.code == Opcode::dot) shapes_[c_.program.type(op.out[0]).shape].product = true;
+    if (is_fold(op.code)) continue;
+    const bool loop = is_loop(op.code);
+    for (const Region& inner : op.regions) visit(inner, depth + (loop ? 1 : 0));
+  }
+  for (const ValueId v : r.yields) note(v, depth, false);
+}
+
+void Placement::choose_threads(int64_t warps) {
+  int64_t most = 1;
+  for (const auto& [shape, s] : shapes_) most = std::max(most, count(shape));
+  const auto wanted = static_cast<int64_t>(std::bit_ceil(uint64_t((most + kElements - 1) / kElements)));
+  int64_t n = std::clamp(wanted, kFewThreads, kUsualThreads);
+  while (n < kMostThreads && most / n > kMostRegisters) n *= 2;
+  if (warps > 0) n = 32 * warps;
+  threads_ = static_cast<int>(n);
+}
+
+const ThreadValue& Placement::layout_of(const Extents& shape) const {
+  const auto it = layouts_.find(shape);
+  if (it != layouts_.end()) return it->second;
+  return layouts_.emplace(shape, choose(shape)).first->second;
+}
+
+ThreadValue Placement::choose(const Extents& shape) const {
+  const Extents* whole = nullptr;
+  for (const auto& [other, s] : shapes_) {
+    if (goes_with(shape, other) && (whole == nullptr || count(*whole) < count(other)))
+      whole = &other;
+  }
+  if (whole != nullptr) {
+    ThreadValue l = layout_of(*whole);
+    for (size_t a = 0; a < shape.size(); ++a) {
+      if (shape[a] != (*whole)[a]) l = layout::slice(l, a);
+    }
+    return l;
+  }
+  const auto known = shapes_.find(shape);
+  const Shape s = known == shapes_.end() ? Shape{} : known->second;
+  if (s.product && shape.size() == 2) return product_layout(shape, threads_);
+  const int64_t share = std::max<int64_t>(1, count(shape) / threads_);
+  const int64_t vector = std::min(share, s.bytes == 0 ? 4 : 16 / s.bytes);
+  const size_t last = shape.empty() ? 0 : shape.size() - 1;
+  return layout::blocked(shape, threads_, s.bytes == 0 ? last : s.vector_axis, vector);
+}
+
+/// Constants and what a fold of few steps makes of kept tiles cost less than keeping them.
+bool Placement::cheap(ValueId v) const {
+  const Op* op = c_.def[v];
+  if (op == nullptr || kept(*op)) return true;
+  if (op->code == Opcode::full || op->code == Opcode::iota || op->code == Opcode::index) return true;
+  if (!moves_elements(op->code)) return false;
+  return cheap(op->in[0]);
+}
+
+bool Placement::kept(const Op& op) const {
+  if (op.out.empty()) return false;
+  if (!cpu::is_expression(c_.program, op)) return true;
+  const ValueId v = op.out[0];
+  if (op.code == Opcode::load || op.code == Opcode::gather) {
+    return effect(c_.program, op) != Effect::pure || in_registers(c_.program.type(v).shape);
+  }
+  if (op.code == Opcode::full || op.code == Opcode::iota || op.code == Opcode::index) return false;
+  const auto it = uses_.find(v);
+  if (it == uses_.end()) return false;
+  const Use& u = it->second;
+  if (u.count < 2 && !u.deeper && !u.anywhere) return false;
+  if (moves_elements(op.code)) return !cheap(op.in[0]) && u.anywhere;
+  return true;
+}
+
+}  // namespace tw::cuda

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+
+#include "tw/emit/cuda/nest.h"
+
+namespace tw::cuda {
+
+/// Computes the op's result and keeps it: in registers, in memory where some use reads it at
+/// other places, or both.
+void emit_kept(State& s, const Op& op, Writer& out);
+/// Keeps elements that `element` gives inside a nest, as the results of other statements are.
+void keep_elements(State& s, ValueId v, const std::function<Reg(Nest&)>& element,
+                   const Footprint& reads, Writer& out);
+/// Sets the tile `target` (registers, or memory) to the elements of v.
+void assign(State& s, ValueId v, ValueId target, Writer& out);
+
+void emit_store(State& s, const Op& op, Writer& out);
+void emit_place(State& s, const Op& op, Writer& out);
+void emit_reduce(State& s, const Op& op, Writer& out);
+void emit_scan(State& s, const Op& op, Writer& out);
+void emit_top_k(State& s, const Op& op, Writer& out);
+void emit_dot(State& s, const Op& op, Writer& out);
+
+/// A run of neighbours along the unit axis of a tensor that each thread holds in neighbouring
+/// registers, read and written in one access of up to 16 bytes.
+struct Run {
+  int64_t count = 1;   ///< neighbours of one access
+  int64_t pieces = 1;  ///< accesses that follow each other
+};
+/// The run for tiles of layout `l` in a view, where addresses are known to allow it.
+std::optional<Run> run_of(State& s, const layout::ThreadValue& l, const View& view);
+void load_runs(State& s, const Op& op, const Run& run, Writer& out);
+void store_runs(State& s, const Op& op, const Run& run, Writer& out);
+
+}  // namespace tw::cuda
