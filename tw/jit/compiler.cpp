@@ -180,10 +180,15 @@ static std::string telling_line(const std::string& messages) {
 
 std::string compile_shared(const Compiler& c, const CpuMachine& m, const std::string& text,
                            bool debug) {
+  return compile_shared(c, compile_flags(c, m, debug), text);
+}
+
+std::string compile_shared(const Compiler& c, const std::vector<std::string>& flags,
+                           const std::string& text) {
   const TemporaryFolder folder;
   write_text(folder.text(), text);
   std::vector<std::string> command = {c.path};
-  for (std::string& flag : compile_flags(c, m, debug)) command.push_back(std::move(flag));
+  command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(), {"-o", folder.object(), folder.text(), "-lm"});
 
   const Finished done = run_process(command, folder.messages(), kCompileSeconds);

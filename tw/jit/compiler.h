@@ -27,5 +27,8 @@ std::vector<std::string> compile_flags(const Compiler& c, const CpuMachine& m, b
 /// the compiler finds fault with a line of it, EnvError when it fails for any other reason.
 std::string compile_shared(const Compiler& c, const CpuMachine& m, const std::string& text,
                            bool debug);
+/// The same with flags of the caller's, which make it a shared object.
+std::string compile_shared(const Compiler& c, const std::vector<std::string>& flags,
+                           const std::string& text);
 
 }  // namespace tw

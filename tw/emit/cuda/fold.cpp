@@ -84,7 +84,7 @@ class Reduction {
 
   Regs combine(Expression& e, const Regs& a, const Regs& b) {
     if (custom()) return cpu::combine_tuples(e, op_.regions[0], a, b);
-    return {cpu::combine_pair(e, cpu::opcode_of(how_.combiner), a[0], b[0])};
+    return {cpu::combine_pair(e, opcode_of(how_.combiner), a[0], b[0])};
   }
 
   void own(Writer& out) {
@@ -135,7 +135,7 @@ class Reduction {
 
   Reg neutral() const {
     Expression e(s_.c);
-    return e.literal(acc_[0].type.dtype, cpu::neutral(how_.combiner, acc_[0].type.dtype));
+    return e.literal(acc_[0].type.dtype, tw::neutral(how_.combiner, acc_[0].type.dtype));
   }
 
   Regs elements(Nest& n) {
