@@ -47,8 +47,6 @@ Expr count_along(const Graph& g, TensorId x, std::span<const int> axes);
 /// The quotient of two products; equal factors go.
 Expr quotient_of_dims(const Graph& g, std::span<const Expr> of, std::span<const Expr> by);
 
-/// Which operand x is, made one where it is none yet.
-int operand_of(Compute& made, TensorId x);
 /// All inputs, of which there is one or more.
 std::vector<TensorId> all_inputs(const Context& c);
 

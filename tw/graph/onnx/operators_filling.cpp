@@ -108,7 +108,7 @@ std::vector<TensorId> one_hot(Context& c) {
   wants_extent(c, 2, 0, 2);
   Compute made;
   made.operands = {c.in(0)};
-  const int values = operand_of(made, c.in(2));
+  const int values = made.operand(c.in(2));
   made.axes = c.info(0).dims;
   made.axes.insert(made.axes.begin() + axis, depth);
   made.rank = rank;

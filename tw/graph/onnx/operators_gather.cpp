@@ -21,7 +21,7 @@ struct Gathering {
 Gathering gathering_of(Context& c, std::vector<Expr> dims) {
   Gathering g;
   g.made.operands = {c.in(0)};
-  g.indices = operand_of(g.made, c.in(1));
+  g.indices = g.made.operand(c.in(1));
   g.made.axes = std::move(dims);
   g.made.rank = static_cast<int>(g.made.axes.size());
   return g;

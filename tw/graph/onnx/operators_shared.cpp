@@ -106,13 +106,6 @@ Expr count_along(const Graph& g, TensorId x, std::span<const int> axes) {
   return g.simple(product_of_dims(dims));
 }
 
-int operand_of(Compute& made, TensorId x) {
-  const auto found = std::find(made.operands.begin(), made.operands.end(), x);
-  const auto at = static_cast<int>(found - made.operands.begin());
-  if (found == made.operands.end()) made.operands.push_back(x);
-  return at;
-}
-
 std::vector<TensorId> all_inputs(const Context& c) {
   std::vector<TensorId> all;
   for (size_t i = 0; i < c.count(); ++i) all.push_back(c.in(i));
