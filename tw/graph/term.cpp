@@ -1,6 +1,7 @@
 #include "tw/graph/term.h"
 
 #include <fmt/format.h>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -162,6 +163,11 @@ std::optional<int> axis_at(const Term& t) {
   if (t->kind != TermKind::index || t->index.kind() != Expr::Kind::symbol) return std::nullopt;
   const Symbol s = t->index.symbol();
   return s.kind == SymbolKind::loop ? std::optional(s.id) : std::nullopt;
+}
+
+Expr product_of_dims(std::span<const Expr> dims) {
+  return std::accumulate(dims.begin(), dims.end(), Expr(1),
+                         [](const Expr& a, const Expr& b) { return a * b; });
 }
 
 std::vector<Expr> unflatten(const Expr& flat, std::span<const Expr> extents) {

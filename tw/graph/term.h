@@ -71,6 +71,7 @@ std::optional<int> axis_at(const Term& t);
 /// An index expression as i64 ops, one deep: of a symbol and of what mentions no axis, itself.
 /// Divisions of what the facts say is not negative truncate.
 Term as_ops(const Expr& e, const Facts& facts);
+Expr product_of_dims(std::span<const Expr> dims);
 /// Coordinates in a tensor of those extents of what lies at a place in row-major order.
 std::vector<Expr> unflatten(const Expr& flat, std::span<const Expr> extents);
 /// Whether an expression mentions axes.

@@ -41,7 +41,6 @@ std::vector<int> named_axes(const Context& c, size_t input, const char* attribut
 int axis_attribute(const Context& c, int64_t otherwise, int rank);
 std::vector<int> axes_from(int first, int rank);
 
-Expr product_of_dims(std::span<const Expr> dims);
 /// How many elements lie along axes.
 Expr count_along(const Graph& g, TensorId x, std::span<const int> axes);
 /// The quotient of two products; equal factors go.

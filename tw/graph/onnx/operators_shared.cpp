@@ -77,11 +77,6 @@ int axis_attribute(const Context& c, int64_t otherwise, int rank) {
   return normal_axis(c.integer("axis", otherwise), rank, "axis of " + c.node().title());
 }
 
-Expr product_of_dims(std::span<const Expr> dims) {
-  return std::accumulate(dims.begin(), dims.end(), Expr(1),
-                         [](const Expr& a, const Expr& b) { return a * b; });
-}
-
 Expr quotient_of_dims(const Graph& g, std::span<const Expr> of, std::span<const Expr> by) {
   std::vector<Expr> above, below;
   int64_t a = 1, b = 1;
