@@ -17,6 +17,7 @@ namespace {
 
 using test::error_text;
 using testing::ElementsAre;
+
 /// Small whole numbers, no two neighbours alike.
 Tensor counted(DType t, const Dims& dims) {
   Tensor x = host_tensor(t, dims);

@@ -39,6 +39,13 @@ inline Attribute attribute(const std::vector<int64_t>& v) {
   return a;
 }
 
+inline Attribute attribute_of_real(float v) {
+  Attribute a;
+  a.kind = Attribute::Kind::real;
+  a.reals = {v};
+  return a;
+}
+
 /// A model written node by node.
 struct Written {
   Model m;

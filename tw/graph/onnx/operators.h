@@ -69,6 +69,7 @@ bool names_output(const Context& c, size_t k);
 
 /// Parts of families' tables that have files of their own.
 std::vector<Operator> convolution_operators();
+std::vector<Operator> dropout_operators();
 std::vector<Operator> einsum_operators();
 std::vector<Operator> filling_operators();
 std::vector<Operator> loss_operators();
