@@ -4,10 +4,7 @@
 #include <limits>
 
 #include "tw/graph/evaluate.h"
-#include "tw/graph/fuse.h"
 #include "tw/graph/onnx/importer.h"
-#include "tw/graph/plan.h"
-#include "tw/runtime/device.h"
 
 #include "tests/graph/written_model.h"
 #include "tests/support/expect_error.h"
@@ -23,11 +20,6 @@ Tensor counted(DType t, const Dims& dims) {
   Tensor x = host_tensor(t, dims);
   for (int64_t i = 0; i < x.count(); ++i) set(x, i, static_cast<double>(i * 7 % 13));
   return x;
-}
-
-std::vector<Tensor> run_fused(Graph g, const std::vector<TensorView>& inputs) {
-  fuse(g);
-  return Plan(std::move(g), Device::open("cpu:0")).run(inputs);
 }
 
 /// Runs the graph on counted inputs of these extents and compares with what it means.

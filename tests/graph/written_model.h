@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "tw/graph/fuse.h"
 #include "tw/graph/onnx/model.h"
+#include "tw/graph/plan.h"
+#include "tw/runtime/device.h"
 
-// Models as files give them, without a file.
+// Models as files give them, without a file, and a run of their graphs.
 namespace tw::graph::onnx {
 
 using Dims = std::vector<int64_t>;
@@ -77,5 +80,10 @@ struct Written {
     m.outputs.push_back(v);
   }
 };
+
+inline std::vector<Tensor> run_fused(Graph g, const std::vector<TensorView>& inputs) {
+  fuse(g);
+  return Plan(std::move(g), Device::open("cpu:0")).run(inputs);
+}
 
 }  // namespace tw::graph::onnx

@@ -84,6 +84,12 @@ Term index(const Expr& e) {
 
 Term axis(int k) { return index(Expr::symbol(axis_symbol(k))); }
 
+std::vector<Term> axis_terms(int count) {
+  std::vector<Term> all;
+  for (int k = 0; k < count; ++k) all.push_back(axis(k));
+  return all;
+}
+
 Term load(int operand, DType t, std::vector<Term> at, std::optional<Number> pad) {
   for (const Term& c : at)
     if (c->dtype != i64) throw InternalError("a coordinate is no i64");

@@ -45,7 +45,8 @@ Term constant(DType t, double value);
 Term constant_int(DType t, int64_t value);
 Term constant(DType t, const Number& value);
 Term index(const Expr& e);
-Term axis(int k);  ///< index() of Symbol{loop, k}
+Term axis(int k);                         ///< index() of Symbol{loop, k}
+std::vector<Term> axis_terms(int count);  ///< the first axes
 Term load(int operand, DType t, std::vector<Term> at, std::optional<Number> pad = {});
 Term op(Opcode code, const Term& a);
 Term op(Opcode code, const Term& a, const Term& b);

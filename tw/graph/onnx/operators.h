@@ -65,6 +65,8 @@ TensorId log_softmax_over(Context& c, TensorId x, const std::vector<int>& axes);
 Term cast_saturating(const Term& x, DType t);
 /// x^y of x >= 0, by shorter ways where there is one.
 Term root_or_power(const Term& x, double y);
+/// An index that may count from the back, of an axis of n elements.
+Term counted_from_back(const Term& i, const Expr& n);
 bool names_output(const Context& c, size_t k);
 
 /// Parts of families' tables that have files of their own.
@@ -74,8 +76,10 @@ std::vector<Operator> einsum_operators();
 std::vector<Operator> filling_operators();
 std::vector<Operator> loss_operators();
 std::vector<Operator> normalize_operators();
+std::vector<Operator> order_operators();
 std::vector<Operator> padding_operators();
 std::vector<Operator> quantize_operators();
 std::vector<Operator> resize_operators();
+std::vector<Operator> scatter_operators();
 
 }  // namespace tw::graph::onnx

@@ -115,9 +115,7 @@ std::vector<TensorId> one_hot(Context& c) {
   std::vector<Term> at;
   for (int k = 0; k < rank; ++k)
     if (k != axis) at.push_back(tw::graph::axis(k));
-  const Term place = cast(load(0, c.dtype(0), at), i64);
-  const Term below = op(Opcode::lt, place, constant_int(i64, 0));
-  const Term counted = where(below, op(Opcode::add, place, index(depth)), place);
+  const Term counted = counted_from_back(load(0, c.dtype(0), at), depth);
   const DType t = c.dtype(2);
   made.body = where(op(Opcode::eq, counted, tw::graph::axis(axis)), load(values, t, {index(1)}),
                     load(values, t, {index(0)}));

@@ -190,8 +190,7 @@ std::vector<TensorId> local_response_normalization(Context& c) {
   sum.axes = c.info(0).dims;
   sum.rank = c.rank(0);
   sum.axes.emplace_back(size);
-  std::vector<Term> at;
-  for (int k = 0; k < sum.rank; ++k) at.push_back(axis(k));
+  std::vector<Term> at = axis_terms(sum.rank);
   at[1] = index(Expr::symbol(axis_symbol(1)) + Expr::symbol(axis_symbol(sum.rank)) -
                 Expr((size - 1) / 2));
   const Term x = cast(load(0, c.dtype(0), at, number_of(c.dtype(0), 0)), t);

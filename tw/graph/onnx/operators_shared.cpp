@@ -153,6 +153,12 @@ Term root_or_power(const Term& x, double y) {
   return cast(power(cast(x, f64), constant(f64, y)), x->dtype);
 }
 
+Term counted_from_back(const Term& i, const Expr& n) {
+  const Term wide = cast(i, i64);
+  const Term below = op(Opcode::lt, wide, constant_int(i64, 0));
+  return where(below, op(Opcode::add, wide, index(n)), wide);
+}
+
 bool names_output(const Context& c, size_t k) {
   return k < c.node().outputs.size() && !c.node().outputs[k].empty();
 }
