@@ -7,7 +7,7 @@ namespace tw::cli {
 
 static Program program_for(const kernels::KernelEntry& k, const kernels::Problem& p,
                            const Device& d, const Arguments& a) {
-  return k.trace(p, d.cpu(), a.threads ? a.threads : d.cpu().cores);
+  return k.trace(p, d.target(a.threads));
 }
 
 static Device open_device(const std::string& name) {
