@@ -14,8 +14,6 @@ constexpr int64_t kGuardBytes = 256, kLine = 256;
 
 unsigned char guard_byte(int64_t i) { return static_cast<unsigned char>(0xa5 + 59 * i); }
 
-TensorView bytes_of(void* data, int64_t size) { return {data, u8, {size}, {1}}; }
-
 }  // namespace
 
 Staged::Staged(const Device& d, const TensorView& host)
