@@ -67,7 +67,7 @@ std::string stored_type(State& s, DType t) {
 }
 
 std::string pack_type(State& s, DType t, int64_t count) {
-  s.c.prelude.use_thread("Pack");
+  s.c.prelude.outside("Pack");
   return fmt::format("Pack<{}, {}>", stored_type(s, t), count);
 }
 
