@@ -90,7 +90,7 @@ Case changed(Case c, const std::string& part, const std::string& by) {
 
 int line_with(const Case& c, const std::string& part) {
   const std::string text = with_prelude(c.program);
-  const size_t at = text.find(part);
+  const size_t at = text.find(part, text.size() - c.program.size());
   if (at == std::string::npos) throw std::runtime_error("the text does not have: " + part);
   return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<long>(at), '\n'));
 }

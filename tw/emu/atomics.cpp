@@ -102,7 +102,7 @@ void Machine::atomic(const char* name, const char* type, void* address, const vo
     all = joined(all, t.clock.release());
   }
   const bool changed = as.update(n.op, address, value, expected, old);
-  constexpr int64_t kMostIdle = 1 << 20;
+  constexpr int64_t kMostIdle = 1 << 18;
   idle_ = changed ? 0 : idle + 1;
   if (idle_ > kMostIdle) deadlock();
   if (finding_) die();

@@ -1,19 +1,13 @@
 #include "tw/emu/impl/text.h"
 
-#include <charconv>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <fstream>
-#include <sstream>
 #include <unistd.h>
 #include <vector>
 
-#include "tw/base/env.h"
 #include "tw/base/error.h"
 #include "tw/jit/cache.h"
 #include "tw/jit/compiler.h"
-#include "tw/jit/process.h"
-#include "tw/jit/temporary_folder.h"
 
 namespace tw::emu {
 namespace {
@@ -69,16 +63,6 @@ std::shared_ptr<const Module> module_of(const std::string& text) {
   return cache->store(key, "", compile_shared(compiler, kFlags, text), text).module;
 }
 
-/// A program on PATH; empty when there is none.
-std::string program(const std::string& name) {
-  std::istringstream folders(env(Env::path));
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    std::string path = folder + "/" + name;
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
-  return "";
-}
-
 }  // namespace
 
 LoadedText load_text(const std::string& text, const std::string& entry) {
@@ -103,19 +87,7 @@ LoadedText load_text(const std::string& text, const std::string& entry) {
 std::optional<int> line_of(const LoadedText& text, Place place) {
   const uint32_t value = place.bits & Place::kValue;
   if (!place.has(Place::kIsCode)) return static_cast<int>(value);
-  const std::string tool = program("addr2line");
-  if (tool.empty()) return std::nullopt;
-  const TemporaryFolder folder;
-  const std::vector<std::string> command = {tool, "-e", text.path, fmt::format("{:#x}", value)};
-  run_process(command, folder.messages(), kCompileSeconds);
-  std::ifstream said(folder.messages());
-  std::string line;
-  std::getline(said, line);
-  const size_t colon = line.rfind(':');
-  int number = 0;
-  if (colon != std::string::npos)
-    std::from_chars(line.data() + colon + 1, line.data() + line.size(), number);
-  return number > 0 ? std::optional(number) : std::nullopt;
+  return line_of_code(text.path, value);
 }
 
 }  // namespace tw::emu

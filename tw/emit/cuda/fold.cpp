@@ -98,11 +98,12 @@ class Reduction {
     Expression& e = n.expression();
     if (custom() && along.empty()) return;
     if (custom()) skip_first(n);
+    const Regs x = elements(n);
     if (whole_.has_holes(axis_)) guard_axis(n, axis_);
     if (s_.guards(reads_)) guard_other_axes(n);
     Regs acc;
     for (size_t k = 0; k < acc_.size(); ++k) acc.push_back(accumulator(n, k));
-    write(n, combine_here(e, acc, elements(n)));
+    write(n, combine_here(e, acc, x));
     n.emit(out);
   }
 
