@@ -147,11 +147,19 @@ EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const Gpu
   const std::string entry = fmt::format("tw_{}_{}", lowered.name, hash_hex(key).substr(0, 8));
   const Program p = cpu::with_safe_names(lowered);
   std::set<ValueId> scattered;
+  bool panels = true;
   for (;;) {
     const size_t before = scattered.size();
-    cuda::State state(p, s, machine, mapping, kind, scattered);
+    cuda::State state(p, s, machine, mapping, kind, scattered, panels);
     state.c.debug_lines = debug_lines;
-    const cuda::Drafted t = cuda::write(state, entry, kind);
+    cuda::Drafted t;
+    try {
+      t = cuda::write(state, entry, kind);
+    } catch (const cuda::NoRoomForPanels&) {
+      panels = false;
+      scattered.clear();
+      continue;
+    }
     if (scattered.size() != before) continue;
     LaunchSpec launch = launch_spec(lowered);
     launch.entry = entry;
