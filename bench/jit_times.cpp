@@ -41,7 +41,7 @@ void time_problem(const kernels::KernelEntry& k, const kernels::Problem& problem
     memory.push_back(empty(d, a.dtype, a.dims));
     (a.output ? outputs : inputs).push_back(memory.back());
   }
-  const Program p = k.trace(problem, d.cpu(), d.cpu().cores);
+  const Program p = k.trace(problem, d.target());
   const double cold = ready(p, d, inputs, outputs);
   std::vector<double> again;
   for (int i = 0; i < 11; ++i) again.push_back(ready(p, d, inputs, outputs));

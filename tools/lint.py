@@ -27,7 +27,7 @@ DEAD_CODE = re.compile(r"^(?:[\w:<>&*]+ )?[\w.:>-]+(?:\(.*\)| [-+*/|&]?= .*);$"
 CASE = re.compile(r"\bcase\s+(['\w-])|\bdefault\s*(:)(?!:)")
 HOST = re.compile(r"https?://([\w.-]+)|\b(?:\d{1,3}\.){3}\d{1,3}\b")
 PUBLIC = {"arxiv.org", "doi.org", "github.com", "www.apache.org", "dl.acm.org", "json-schema.org",
-          "example.org"}
+          "example.org", "www.w3.org"}
 TEXT = CXX | {".py", ".md", ".json", ".txt", ".cmake", ".log", ".tw", ".sh", ""}
 
 

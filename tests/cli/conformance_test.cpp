@@ -16,15 +16,16 @@ const std::string kNodeTests = "/usr/share/libonnx-testdata/data/node";
 
 /// Of each family the operators that can go wrong in most ways; all of them take half a minute when
 /// nothing is cached.
-const char* const kSample[] = {"Add",       "Atan",          "AveragePool",   "BatchNormalization",
-                               "BitShift",  "Cast",          "Clip",          "Concat",
-                               "Conv",      "ConvTranspose", "DepthToSpace",  "Einsum",
-                               "Gather",    "GatherND",      "Gemm",          "Hardmax",
-                               "IsInf",     "LRN",           "MatMul",        "MaxPool",
-                               "Mod",       "OneHot",        "Pad",           "Pow",
-                               "Range",     "ReduceMax",     "ReduceL2",      "Resize",
-                               "Slice",     "Softmax",       "Split",         "Tile",
-                               "Transpose", "Trilu",         "MatMulInteger", "Expand"};
+const char* const kSample[] = {"Add",      "Atan",          "AveragePool",  "BatchNormalization",
+                               "BitShift", "Cast",          "Clip",         "Concat",
+                               "Conv",     "ConvTranspose", "DepthToSpace", "Dropout",
+                               "Einsum",   "Gather",        "GatherND",     "Gemm",
+                               "Hardmax",  "IsInf",         "LRN",          "MatMul",
+                               "MaxPool",  "Mod",           "OneHot",       "Pad",
+                               "Pow",      "Range",         "ReduceMax",    "ReduceL2",
+                               "Resize",   "Slice",         "Softmax",      "Split",
+                               "Tile",     "Transpose",     "Trilu",        "MatMulInteger",
+                               "Expand"};
 
 TEST(Conformance, SampleOfOperatorsPasses) {
   std::string words = kNodeTests;

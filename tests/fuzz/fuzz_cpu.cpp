@@ -7,6 +7,7 @@
 #include "tw/ir/print.h"
 #include "tw/jit/kernel.h"
 
+#include "tests/fuzz/emulated.h"
 #include "tests/fuzz/farm.h"
 #include "tests/fuzz/shrink.h"
 
@@ -18,12 +19,14 @@ struct Options {
   uint64_t count = 500, seed = 0;
   int jobs = 2, shown = 3;
   bool print_text = false;
+  std::string device = "cpu:0";
 };
 
 Kernel kernel_of(const RandomProgram& r) { return compile(r.program, Device::open("cpu:0")); }
 
-Verdict examine(const RandomProgram& r) {
-  return judge(r, [](const RandomProgram& program, const Arguments& a) {
+Verdict examine(const Options& o, const RandomProgram& r) {
+  return judge(r, [&](const RandomProgram& program, const Arguments& a) {
+    if (o.device == "emu:0") return run_emulated(program, a);
     kernel_of(program)(a.inputs, a.outputs, program.dims);
   });
 }
@@ -41,15 +44,17 @@ std::string describe(const RandomProgram& r) {
 
 void report(const Options& o, uint64_t seed, const Verdict& v) {
   fmt::print("seed {}: {}\n", seed, v.fault);
-  const auto fails = [](const RandomProgram& r) {
-    return !in_child([&] { return examine(r); }).agrees();
+  const auto fails = [&](const RandomProgram& r) {
+    return !in_child([&] { return examine(o, r); }).agrees();
   };
   const RandomProgram small = shrink(random_program(seed), fails, 150);
-  const Verdict again = in_child([&] { return examine(small); });
+  const Verdict again = in_child([&] { return examine(o, small); });
   fmt::print("reduced: {}\n{}\n", again.fault, describe(small));
   if (o.print_text) {
     const Arguments a = arguments(small);
-    fmt::print("{}\n", kernel_of(small).source(a.inputs, a.outputs, small.dims));
+    const bool emulated = o.device == "emu:0";
+    fmt::print("{}\n", emulated ? emulated_text(small, a)
+                                : kernel_of(small).source(a.inputs, a.outputs, small.dims));
   }
   std::fflush(stdout);
 }
@@ -60,7 +65,7 @@ int run(const Options& o) {
   std::vector<std::pair<uint64_t, Verdict>> faults;
   uint64_t programs = 0;
   farm(
-      o.seed, o.count, o.jobs, [](uint64_t seed) { return examine(random_program(seed)); },
+      o.seed, o.count, o.jobs, [&](uint64_t seed) { return examine(o, random_program(seed)); },
       [&](uint64_t seed, const Verdict& v) {
         ++programs;
         sum.elements += v.elements;
@@ -97,6 +102,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", o.seed, "of the first; the others follow");
   app.add_option("--jobs", o.jobs, "processes");
   app.add_option("--shown", o.shown, "failures that are reduced and printed");
+  app.add_option("--device", o.device, "cpu:0, or emu:0 for CUDA text in the emulator")
+      ->check(CLI::IsMember({"cpu:0", "emu:0"}));
   app.add_flag("--text", o.print_text, "print the emitted text of reduced failures");
   CLI11_PARSE(app, argc, argv);
   return tw::test::run(o);

@@ -4,11 +4,9 @@
 #include <limits>
 
 #include "tw/graph/evaluate.h"
-#include "tw/graph/fuse.h"
 #include "tw/graph/onnx/importer.h"
-#include "tw/graph/plan.h"
-#include "tw/runtime/device.h"
 
+#include "tests/graph/written_model.h"
 #include "tests/support/expect_error.h"
 
 namespace tw::graph::onnx {
@@ -16,77 +14,12 @@ namespace {
 
 using test::error_text;
 using testing::ElementsAre;
-using Dims = std::vector<int64_t>;
-using Names = std::vector<std::string>;
-
-Tensor list_of(const std::vector<int64_t>& values) {
-  Tensor t = host_tensor(i64, {static_cast<int64_t>(values.size())});
-  std::copy(values.begin(), values.end(), t.data<int64_t>());
-  return t;
-}
-
-Tensor floats_of(const Dims& dims, const std::vector<float>& values) {
-  Tensor t = host_tensor(f32, dims);
-  std::copy(values.begin(), values.end(), t.data<float>());
-  return t;
-}
 
 /// Small whole numbers, no two neighbours alike.
 Tensor counted(DType t, const Dims& dims) {
   Tensor x = host_tensor(t, dims);
   for (int64_t i = 0; i < x.count(); ++i) set(x, i, static_cast<double>(i * 7 % 13));
   return x;
-}
-
-Attribute attribute(int64_t v) {
-  Attribute a;
-  a.kind = Attribute::Kind::integer;
-  a.integers = {v};
-  return a;
-}
-
-Attribute attribute(const std::vector<int64_t>& v) {
-  Attribute a;
-  a.kind = Attribute::Kind::integers;
-  a.integers = v;
-  return a;
-}
-
-/// A model written node by node.
-struct Written {
-  Model m;
-  explicit Written(int64_t opset = 18) { m.opsets[""] = opset; }
-
-  void input(const std::string& name, DType t, const std::vector<Extent>& dims) {
-    ValueInfo v;
-    v.name = name;
-    v.dtype = t;
-    v.dims = dims;
-    v.has_shape = true;
-    m.inputs.push_back(v);
-  }
-  void list(const std::string& name, const std::vector<int64_t>& v) {
-    m.initializers[name] = list_of(v);
-  }
-  void node(const std::string& op, const Names& inputs, const Names& outputs,
-            const std::map<std::string, Attribute>& attributes = {}) {
-    Node n;
-    n.op = op;
-    n.inputs = inputs;
-    n.outputs = outputs;
-    n.attributes = attributes;
-    m.nodes.push_back(n);
-  }
-  void output(const std::string& name) {
-    ValueInfo v;
-    v.name = name;
-    m.outputs.push_back(v);
-  }
-};
-
-std::vector<Tensor> run_fused(Graph g, const std::vector<TensorView>& inputs) {
-  fuse(g);
-  return Plan(std::move(g), Device::open("cpu:0")).run(inputs);
 }
 
 /// Runs the graph on counted inputs of these extents and compares with what it means.
@@ -383,6 +316,29 @@ TEST(OnnxOperators, RefusesConstantsWithoutElementsAndCountsThatAreNone) {
               HasSubstr("e+30 elements, wanted 0 to"));
   EXPECT_THAT(fault_with("OneHot", {"one", "far", "scales"}), HasSubstr("elements, wanted 0 to"));
   EXPECT_THAT(fault_with("Resize", {"x", "", "scales"}), HasSubstr("scales by -2"));
+}
+
+TEST(OnnxOperators, RefusesNegativeExtents) {
+  const auto fault_with = [](const char* op, const Names& inputs) {
+    Written w(21);
+    w.input("x", f32, {2, 3});
+    w.input("named", f32, {2, "N"});
+    w.list("both", {-2, -3});
+    w.list("first", {-2, 4});
+    w.list("last", {4, -1});
+    w.list("less", {0, -2, 0, -2});
+    w.node(op, inputs, {"y"});
+    w.output("y");
+    return error_text<UserError>([&] { import(w.m); });
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(fault_with("Reshape", {"x", "both"}),
+              HasSubstr("'y' has extent -2 of axis 0, wanted 0 or more"));
+  EXPECT_THAT(fault_with("ConstantOfShape", {"first"}), HasSubstr("'y' has extent -2 of axis 0"));
+  EXPECT_THAT(fault_with("Tile", {"x", "last"}), HasSubstr("'y' has extent -3 of axis 1"));
+  EXPECT_THAT(fault_with("Pad", {"x", "less"}), HasSubstr("'y' has extent -1 of axis 1"));
+  EXPECT_THAT(fault_with("Tile", {"named", "first"}), HasSubstr("'y' has extent -4 of axis 0"));
+  EXPECT_THAT(fault_with("Pad", {"named", "less"}), HasSubstr("no error"));
 }
 
 /// Elements between two floats, 0 when both are the same or NaN.

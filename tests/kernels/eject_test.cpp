@@ -77,7 +77,7 @@ class EjectedKernel : public testing::TestWithParam<KernelEntry> {
     SCOPED_TRACE(to_string(p) + " " + cxx);
     const test::ScopedEnv named("TW_CXX", cxx);
     const Device cpu = Device::open("cpu:0");
-    const Kernel kernel = compile(GetParam().trace(p, cpu.cpu(), 1), cpu, {.threads = 1});
+    const Kernel kernel = compile(GetParam().trace(p, cpu.target(1)), cpu, {.threads = 1});
     std::vector<Guarded> tensors, results;
     std::vector<TensorView> inputs, outputs, all;
     const auto arguments = GetParam().arguments(p);

@@ -90,7 +90,7 @@ TEST(Gemm, EveryProgramOfTheLibraryFuses) {
     const kernels::KernelEntry& entry = kernels::kernel_named(name);
     for (const kernels::Problem& p : entry.sweep()) {
       const kernels::Problem whole = complete(entry, p);
-      Program program = entry.trace(whole, machine_named("avx2"), 2);
+      Program program = entry.trace(whole, {machine_named("avx2"), 2});
       canonicalize(program);
       run_passes(program, cpu_passes(), {machine_named("avx2"), {}, {}}, true);
       int contracts = 0, dots = 0;

@@ -24,7 +24,7 @@ TEST_P(KernelMeaning, ProgramIsItsReference) {
       elements += count;
     }
     if (elements > 1500) continue;
-    Program program = entry.trace(whole, machine_named("avx2"), 2);
+    Program program = entry.trace(whole, {machine_named("avx2"), 2});
     sweep.add(
         std::string(entry.name) + " " + to_string(whole),
         {.arguments = entry.arguments(whole),

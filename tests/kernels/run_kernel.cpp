@@ -19,7 +19,7 @@ Tensor tensor(DType t, std::vector<int64_t> dims, const std::vector<double>& val
 
 static Kernel kernel_for(const KernelEntry& entry, const Problem& problem) {
   const Device cpu = Device::open("cpu:0");
-  return compile(entry.trace(problem, cpu.cpu(), cpu.cpu().cores), cpu);
+  return compile(entry.trace(problem, cpu.target()), cpu);
 }
 
 std::vector<std::vector<double>> run_kernel(const std::string& kernel, const Problem& problem,

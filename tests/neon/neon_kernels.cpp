@@ -116,7 +116,7 @@ class Emulated {
     const std::string name = fmt::format("kernel{}", ++made);
     const std::string source = folder.file(name + ".cpp"), caller = folder.file(name + "_call.cpp");
     const CpuMachine& neon = machine_named("neon");
-    const Kernel kernel = compile(entry.trace(p, neon, 1), Device::open_as(neon));
+    const Kernel kernel = compile(entry.trace(p, {neon, 1}), Device::open_as(neon));
     kernel.eject(source);
     std::ofstream(caller) << caller_text(kernel.program(), kernel.program().name, name + ".h")
                           << kMain;

@@ -187,7 +187,7 @@ measure::Job job_of(const BenchCase& c) {
 }
 
 Program program_of(const BenchCase& c, const CpuMachine& machine) {
-  return c.kernel->trace(c.problem, machine, c.threads);
+  return c.kernel->trace(c.problem, {machine, c.threads});
 }
 
 std::vector<int64_t> dims_of(const Program& p, const BenchCase& c) {

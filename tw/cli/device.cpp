@@ -1,13 +1,14 @@
 #include "tw/cli/device.h"
 
 #include "tw/base/error.h"
+#include "tw/check/staged.h"
 #include "tw/interp/interpreter.h"
 
 namespace tw::cli {
 
 static Program program_for(const kernels::KernelEntry& k, const kernels::Problem& p,
                            const Device& d, const Arguments& a) {
-  return k.trace(p, d.cpu(), a.threads ? a.threads : d.cpu().cores);
+  return k.trace(p, d.target(a.threads));
 }
 
 static Device open_device(const std::string& name) {
@@ -31,7 +32,10 @@ std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>
   if (a.device == "interp")
     return [program = program_for(k, p, Device::open("cpu:0"), a)](
                const auto& in, const auto& out) { interpret(program, in, out); };
-  return [kernel = kernel_for(k, p, a)](const auto& in, const auto& out) { kernel(in, out); };
+  return [kernel = kernel_for(k, p, a), device = open_device(a.device)](
+             const auto& in, const auto& out) {
+    check::run_on_host_tensors(kernel, device, in, out);
+  };
 }
 
 std::string run_call(const Call& call, const Arguments& a) {
@@ -41,7 +45,7 @@ std::string run_call(const Call& call, const Arguments& a) {
     return "";
   }
   const Kernel kernel = kernel_for(*call.entry, call.problem, a);
-  kernel(in, out);
+  check::run_on_host_tensors(kernel, open_device(a.device), in, out);
   return kernel.source_path(in, out);
 }
 

@@ -12,7 +12,7 @@ static Kernel kernel_of(const kernels::KernelEntry& k, const kernels::Problem& p
                         const CpuMachine& m, int threads, const Arguments& a) {
   CompileOptions options;
   if (!a.mapping.empty()) options.mapping = parse_mapping(a.mapping);
-  return compile(k.trace(p, m, threads), Device::open_as(m), options);
+  return compile(k.trace(p, {m, threads}), Device::open_as(m), options);
 }
 
 /// Of all outputs; 0 where no shape is named, since then nothing is known of their size.

@@ -51,7 +51,7 @@ static int threads_of(const Arguments& a, const CpuMachine& m) {
 static Program program_of(const Arguments& a, const CpuMachine& m) {
   if (!is_kernel(a.target)) return parse(read_text(a.target), a.target);
   const kernels::KernelEntry& k = kernels::kernel_named(a.target);
-  return k.trace(problem_of(k, a), m, threads_of(a, m));
+  return k.trace(problem_of(k, a), {m, threads_of(a, m)});
 }
 
 int run_opt(const Arguments& a) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <numeric>
 
 #include "tw/base/error.h"
 
@@ -23,11 +22,6 @@ std::vector<Term> index_terms(const std::vector<Expr>& at) {
 }
 
 bool is_one(const Expr& e) { return e == Expr(1); }
-
-Expr product(std::span<const Expr> dims) {
-  return std::accumulate(dims.begin(), dims.end(), Expr(1),
-                         [](const Expr& a, const Expr& b) { return a * b; });
-}
 
 /// The coordinates along `from` of the element that lies at `at` of `to` in row-major order.
 std::vector<Expr> unflattened(std::span<const Expr> from, std::span<const Expr> to,
@@ -102,9 +96,10 @@ TensorId view(Graph& g, const std::string& name, TensorId x, std::vector<Expr> d
 
 TensorId reshape(Graph& g, const std::string& name, TensorId x, std::vector<Expr> dims) {
   const std::vector<Expr> from = g.tensor(x).dims;
-  if (!g.same(product(from), product(dims), name))
-    throw UserError(fmt::format("{} makes {} elements of {}", name, g.text(g.simple(product(dims))),
-                                g.text(g.simple(product(from)))));
+  const Expr before = product_of_dims(from), after = product_of_dims(dims);
+  if (!g.same(before, after, name))
+    throw UserError(fmt::format("{} makes {} elements of {}", name, g.text(g.simple(after)),
+                                g.text(g.simple(before))));
   return view(g, name, x, dims, [&](std::span<const Expr> at) {
     // Groups of neighbouring axes with equal products are independent of each other.
     std::vector<Expr> coordinates;

@@ -97,8 +97,13 @@ TensorId Graph::shape_value(const std::string& name, DType t, std::vector<Expr> 
 }
 
 TensorId Graph::compute(Compute c, const std::string& name) {
-  for (Expr& e : c.axes) e = simple(e);
   Facts known = facts();
+  for (size_t k = 0; k < c.axes.size(); ++k) {
+    c.axes[k] = simplify(c.axes[k], known);
+    if (bounds(c.axes[k], known).hi < 0)
+      throw UserError(fmt::format("tensor '{}' has extent {} of axis {}, wanted 0 or more", name,
+                                  text(c.axes[k]), k));
+  }
   known.merge(facts_of(c.axes));
   const Change simpler = [&](const Term& n) -> Term {
     return n->kind == TermKind::index ? index(simplify(n->index, known)) : nullptr;

@@ -85,7 +85,8 @@ class Graph {
   /// A short integer tensor whose elements follow from the dims; of one axis, or of those extents.
   TensorId shape_value(const std::string& name, DType t, std::vector<Expr> elements,
                        std::optional<std::vector<Expr>> dims = {});
-  /// The result of a computation. Elements that follow from the dims are found at once.
+  /// The result of a computation. Elements that follow from the dims are found at once. UserError
+  /// naming it where an extent is negative whatever the dims are.
   TensorId compute(Compute c, const std::string& name);
   void output(const std::string& name, TensorId t);
   /// Other nodes that make the outputs.

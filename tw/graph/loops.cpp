@@ -223,13 +223,10 @@ bool keeps_order(const Graph& g, const Compute& c) {
   const std::optional<Expr> from = flat_index(*c.body, dims);
   if (!from) return false;
   Expr to = 0;
-  Expr elements = 1, read = 1;
-  for (size_t k = 0; k < c.axes.size(); ++k) {
+  for (size_t k = 0; k < c.axes.size(); ++k)
     to = to * c.axes[k] + Expr::symbol(axis_symbol(static_cast<int>(k)));
-    elements = elements * c.axes[k];
-  }
-  for (const Expr& d : dims) read = read * d;
-  return simplify(to - *from, facts_of(c.axes)) == Expr(0) && g.simple(elements - read) == Expr(0);
+  const Expr surplus = product_of_dims(c.axes) - product_of_dims(dims);
+  return simplify(to - *from, facts_of(c.axes)) == Expr(0) && g.simple(surplus) == Expr(0);
 }
 
 }  // namespace tw::graph

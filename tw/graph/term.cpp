@@ -1,6 +1,7 @@
 #include "tw/graph/term.h"
 
 #include <fmt/format.h>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -83,6 +84,12 @@ Term index(const Expr& e) {
 
 Term axis(int k) { return index(Expr::symbol(axis_symbol(k))); }
 
+std::vector<Term> axis_terms(int count) {
+  std::vector<Term> all;
+  for (int k = 0; k < count; ++k) all.push_back(axis(k));
+  return all;
+}
+
 Term load(int operand, DType t, std::vector<Term> at, std::optional<Number> pad) {
   for (const Term& c : at)
     if (c->dtype != i64) throw InternalError("a coordinate is no i64");
@@ -162,6 +169,11 @@ std::optional<int> axis_at(const Term& t) {
   if (t->kind != TermKind::index || t->index.kind() != Expr::Kind::symbol) return std::nullopt;
   const Symbol s = t->index.symbol();
   return s.kind == SymbolKind::loop ? std::optional(s.id) : std::nullopt;
+}
+
+Expr product_of_dims(std::span<const Expr> dims) {
+  return std::accumulate(dims.begin(), dims.end(), Expr(1),
+                         [](const Expr& a, const Expr& b) { return a * b; });
 }
 
 std::vector<Expr> unflatten(const Expr& flat, std::span<const Expr> extents) {

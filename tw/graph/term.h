@@ -45,7 +45,8 @@ Term constant(DType t, double value);
 Term constant_int(DType t, int64_t value);
 Term constant(DType t, const Number& value);
 Term index(const Expr& e);
-Term axis(int k);  ///< index() of Symbol{loop, k}
+Term axis(int k);                         ///< index() of Symbol{loop, k}
+std::vector<Term> axis_terms(int count);  ///< the first axes
 Term load(int operand, DType t, std::vector<Term> at, std::optional<Number> pad = {});
 Term op(Opcode code, const Term& a);
 Term op(Opcode code, const Term& a, const Term& b);
@@ -71,6 +72,7 @@ std::optional<int> axis_at(const Term& t);
 /// An index expression as i64 ops, one deep: of a symbol and of what mentions no axis, itself.
 /// Divisions of what the facts say is not negative truncate.
 Term as_ops(const Expr& e, const Facts& facts);
+Expr product_of_dims(std::span<const Expr> dims);
 /// Coordinates in a tensor of those extents of what lies at a place in row-major order.
 std::vector<Expr> unflatten(const Expr& flat, std::span<const Expr> extents);
 /// Whether an expression mentions axes.

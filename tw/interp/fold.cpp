@@ -2,36 +2,11 @@
 
 #include "tw/base/error.h"
 #include "tw/interp/bounded.h"
+#include "tw/ir/combiner.h"
 
 namespace tw {
 
 namespace {
-
-Opcode opcode_of(Combiner c) {
-  switch (c) {
-    case Combiner::sum:
-      return Opcode::add;
-    case Combiner::prod:
-      return Opcode::mul;
-    case Combiner::min:
-      return Opcode::min;
-    case Combiner::max:
-      return Opcode::max;
-    case Combiner::min_num:
-      return Opcode::min_num;
-    case Combiner::max_num:
-      return Opcode::max_num;
-    case Combiner::and_:
-      return Opcode::and_;
-    case Combiner::or_:
-      return Opcode::or_;
-    case Combiner::xor_:
-      return Opcode::xor_;
-    case Combiner::custom:
-      break;
-  }
-  throw InternalError("a custom combiner is folded by its region");
-}
 
 Scalar fold_in_order(InterpretMode mode, Opcode code, DType t, std::span<const Scalar> terms) {
   Scalar r = terms[0];

@@ -1,6 +1,7 @@
 #include "tw/jit/compiler.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
@@ -180,16 +181,33 @@ static std::string telling_line(const std::string& messages) {
 
 std::string compile_shared(const Compiler& c, const CpuMachine& m, const std::string& text,
                            bool debug) {
+  return compile_shared(c, compile_flags(c, m, debug), text);
+}
+
+std::string compile_shared(const Compiler& c, const std::vector<std::string>& flags,
+                           const std::string& text) {
   const TemporaryFolder folder;
   write_text(folder.text(), text);
   std::vector<std::string> command = {c.path};
-  for (std::string& flag : compile_flags(c, m, debug)) command.push_back(std::move(flag));
+  command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(), {"-o", folder.object(), folder.text(), "-lm"});
 
   const Finished done = run_process(command, folder.messages(), kCompileSeconds);
   std::string object = read_file(folder.object());
   if (done.kind == Finished::Kind::exited && done.code == 0 && !object.empty()) return object;
   fail(c, done, read_file(folder.messages()), text, folder.path());
+}
+
+std::optional<int> line_of_code(const std::string& object_path, uint64_t offset) {
+  const std::string tool = search_path("addr2line");
+  if (tool.empty()) return std::nullopt;
+  const TemporaryFolder folder;
+  run_process({tool, "-e", object_path, fmt::format("{:#x}", offset)}, folder.messages(),
+              kCompileSeconds);
+  const std::string said = read_file(folder.messages());  // FILE:LINE, or FILE:LINE (what)
+  const size_t colon = said.rfind(':');
+  const int line = colon == std::string::npos ? 0 : std::atoi(said.c_str() + colon + 1);
+  return line > 0 ? std::optional(line) : std::nullopt;
 }
 
 }  // namespace tw

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,5 +29,12 @@ std::vector<std::string> compile_flags(const Compiler& c, const CpuMachine& m, b
 /// the compiler finds fault with a line of it, EnvError when it fails for any other reason.
 std::string compile_shared(const Compiler& c, const CpuMachine& m, const std::string& text,
                            bool debug);
+/// The same with flags of the caller's, which make it a shared object.
+std::string compile_shared(const Compiler& c, const std::vector<std::string>& flags,
+                           const std::string& text);
+
+/// The line of the text that an instruction of a shared object compiled with -g1 comes from, by its
+/// offset in the object, as addr2line tells; nothing where it does not, or is not installed.
+std::optional<int> line_of_code(const std::string& object_path, uint64_t offset);
 
 }  // namespace tw

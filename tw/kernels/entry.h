@@ -9,7 +9,7 @@
 #include "tw/check/reference.h"
 #include "tw/check/verify.h"
 #include "tw/ir/program.h"
-#include "tw/target/machine.h"
+#include "tw/target/target.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw::kernels {
@@ -49,9 +49,9 @@ struct KernelEntry {
   std::vector<Option> options;
   std::vector<DType> dtypes;
   std::vector<Argument> (*arguments)(const Problem&);
-  /// The tile program, its tiling chosen for the problem, the machine and the thread count (few
-  /// tilings, many shapes).
-  Program (*trace)(const Problem&, const CpuMachine&, int threads);
+  /// The tile program, its tiling chosen for the problem and the machine (few tilings, many
+  /// shapes).
+  Program (*trace)(const Problem&, const Target&);
   /// Plain loops in double, written apart from the program. Inputs in declaration order.
   check::Reference (*reference)(const Problem&, std::span<const TensorView> inputs);
   std::vector<Problem> (*sweep)();  ///< odd, empty and usual shapes: what tests run

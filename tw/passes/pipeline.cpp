@@ -9,6 +9,7 @@
 #include "tw/base/error.h"
 #include "tw/ir/print.h"
 #include "tw/ir/verify.h"
+#include "tw/passes/fold_after_loop.h"
 #include "tw/passes/free_tiles.h"
 #include "tw/passes/fuse_contraction.h"
 #include "tw/passes/merge_equal.h"
@@ -31,8 +32,9 @@ const Pass kCpu[] = {
 
 const Pass kCuda[] = {
     {"canonicalize", [](Program& p, const PassContext&) { canonicalize(p); }},  // ir may be a file
-    {"simplify", simplify},        // before merge_equal: it makes ops equal
-    {"merge_equal", merge_equal},  // last: what is equal is kept once
+    {"simplify", simplify},                // before merge_equal: it makes ops equal
+    {"merge_equal", merge_equal},          // before what looks for single uses
+    {"fold_after_loop", fold_after_loop},  // last: folds behind loops find nothing equal
 };
 
 /// `*` stands for any text.
@@ -47,9 +49,21 @@ bool matches(std::string_view pattern, std::string_view text) {
   return false;
 }
 
+/// Passes of both lists, each once.
+std::vector<const Pass*> all_passes() {
+  std::vector<const Pass*> all;
+  for (const Pass& pass : kCpu) all.push_back(&pass);
+  for (const Pass& pass : kCuda) {
+    if (std::ranges::none_of(kCpu, [&](const Pass& p) { return p.run == pass.run; }) &&
+        &pass != &kCuda[0])
+      all.push_back(&pass);
+  }
+  return all;
+}
+
 std::string known_passes() {
   std::string known;
-  for (const Pass& pass : kCpu) known += (known.empty() ? "" : ", ") + std::string(pass.name);
+  for (const Pass* pass : all_passes()) known += (known.empty() ? "" : ", ") + std::string(pass->name);
   return known;
 }
 
@@ -60,7 +74,7 @@ struct Dump {
     if (passes == "all") passes = "*";
     if (const size_t split = wish.find('@'); split != std::string::npos)
       programs = wish.substr(split + 1);
-    if (std::ranges::none_of(kCpu, [&](const Pass& p) { return matches(passes, p.name); })) {
+    if (std::ranges::none_of(all_passes(), [&](const Pass* p) { return matches(passes, p->name); })) {
       throw UserError(fmt::format("TW_DUMP is '{}', which names no pass", wish),
                       fmt::format("known passes: {}, all", known_passes()));
     }
@@ -88,8 +102,8 @@ std::span<const Pass> cpu_passes() { return kCpu; }
 std::span<const Pass> cuda_passes() { return kCuda; }
 
 const Pass& pass_named(const std::string& name) {
-  for (const Pass& pass : kCpu) {
-    if (name == pass.name) return pass;
+  for (const Pass* pass : all_passes()) {
+    if (name == pass->name) return *pass;
   }
   throw UserError(fmt::format("no pass is named '{}'", name), "known passes: " + known_passes());
 }

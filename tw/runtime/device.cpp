@@ -77,6 +77,11 @@ cuda::Gpu& Device::cuda() const {
 }
 const GpuMachine& Device::gpu() const { return cuda().machine(); }
 
+Target Device::target(int threads) const {
+  if (kind() == DeviceKind::cuda) return gpu();
+  return {cpu(), threads > 0 ? threads : cpu().cores};
+}
+
 Tensor empty(const Device& d, DType t, std::vector<int64_t> dims) {
   if (d.kind() == DeviceKind::cpu) return host_tensor(t, std::move(dims));
   TensorView v{nullptr, t, std::move(dims), {}};

@@ -3,8 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "tw/target/gpu.h"
-#include "tw/target/machine.h"
+#include "tw/target/target.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw {
@@ -27,6 +26,8 @@ class Device {
   static Device open_as(const CpuMachine& machine);
   const std::string& name() const;
   DeviceKind kind() const;
+  /// What programs for it are made for: of a CPU so many threads, 0: all that it has.
+  Target target(int threads = 0) const;
   /// Those of the kind; of a device of another they throw UserError.
   const CpuMachine& cpu() const;
   ThreadPool& pool() const;

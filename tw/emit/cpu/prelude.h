@@ -60,6 +60,11 @@ class Prelude {
   const CpuMachine& machine() const { return *machine_; }
   /// Whether the text is for one thread of a GPU, or of its emulator: of one lane.
   bool for_thread() const { return machine_->isa == "cuda" || machine_->isa == "emu"; }
+  /// Asks for a function of threads (emit/cuda prints them) by its name in text, which it gives.
+  std::string use_thread(const std::string& function) {
+    return *thread_functions_.insert(function).first;
+  }
+  const std::set<std::string>& thread_functions() const { return thread_functions_; }
   /// What stands before a function or a table in text for a GPU.
   std::string placed() const { return machine_->isa == "cuda" ? "__device__ " : ""; }
 
@@ -71,7 +76,7 @@ class Prelude {
   const CpuMachine* machine_;
   std::set<std::pair<DType, int>> types_, unaligned_;
   bool streamed_ = false, vnni_ = false;
-  std::set<std::string> used_;
+  std::set<std::string> used_, thread_functions_;
   std::vector<std::string> functions_;
 };
 

@@ -57,7 +57,7 @@ std::string compare(const Place& place, const NumberType& t) {
       t.name, place.name, place.ptx, t.bits, t.letter);
 }
 
-/// min and max of floats: what is no number wins. Loops until nothing came between.
+/// min and max of floats: what is no number wins, -0 is below +0. Loops until nothing came between.
 std::string extreme_of_floats(const std::string& op, const Place& place, const NumberType& t) {
   const bool wide = t.letter == 'd';
   return fmt::format(
@@ -65,14 +65,20 @@ std::string extreme_of_floats(const std::string& op, const Place& place, const N
   union {{ {0} value; {3} bits; }} old, next, seen;
   old.value = *(volatile {0}*)p;
   for (;;) {{
-    next.value = old.value != old.value || old.value {4} v ? old.value : v;
+    next.value = v;
+    if (old.value == v) {{
+      next.bits {5}= old.bits;
+    }} else if (old.value != old.value || old.value {4} v) {{
+      next.value = old.value;
+    }}
     seen.bits = tw_atomic_cas_{2}(({3}*)p, next.bits, old.bits);
     if (seen.bits == old.bits) return old.value;
     old.bits = seen.bits;
   }}
 }}
 )",
-      t.name, op, place.name, wide ? "u64" : "u32", op == "min" ? "<" : ">");
+      t.name, op, place.name, wide ? "u64" : "u32", op == "min" ? "<" : ">",
+      op == "min" ? "|" : "&");
 }
 
 /// cas of 8 and 16 bits, by the word that holds them.

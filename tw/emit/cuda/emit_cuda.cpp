@@ -121,7 +121,7 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   out.close();
   out.close();
   const std::string functions = thread_prelude(
-      s.used, kind == cpu::Thread::cuda ? PreludeKind::cuda : PreludeKind::emulated);
+      s.c.prelude.thread_functions(), kind == cpu::Thread::cuda ? PreludeKind::cuda : PreludeKind::emulated);
   return {fmt::format("{}\n{}\n{}", functions, s.c.prelude.text(""), out.text()), threads,
           s.shared_most, round_up(s.workspace_most, 16)};
 }

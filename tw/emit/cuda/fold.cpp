@@ -84,7 +84,7 @@ class Reduction {
 
   Regs combine(Expression& e, const Regs& a, const Regs& b) {
     if (custom()) return cpu::combine_tuples(e, op_.regions[0], a, b);
-    return {cpu::combine_pair(e, cpu::opcode_of(how_.combiner), a[0], b[0])};
+    return {cpu::combine_pair(e, opcode_of(how_.combiner), a[0], b[0])};
   }
 
   void own(Writer& out) {
@@ -98,11 +98,12 @@ class Reduction {
     Expression& e = n.expression();
     if (custom() && along.empty()) return;
     if (custom()) skip_first(n);
+    const Regs x = elements(n);
     if (whole_.has_holes(axis_)) guard_axis(n, axis_);
     if (s_.guards(reads_)) guard_other_axes(n);
     Regs acc;
     for (size_t k = 0; k < acc_.size(); ++k) acc.push_back(accumulator(n, k));
-    write(n, combine_here(e, acc, elements(n)));
+    write(n, combine_here(e, acc, x));
     n.emit(out);
   }
 
@@ -135,7 +136,7 @@ class Reduction {
 
   Reg neutral() const {
     Expression e(s_.c);
-    return e.literal(acc_[0].type.dtype, cpu::neutral(how_.combiner, acc_[0].type.dtype));
+    return e.literal(acc_[0].type.dtype, tw::neutral(how_.combiner, acc_[0].type.dtype));
   }
 
   Regs elements(Nest& n) {

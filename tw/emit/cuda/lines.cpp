@@ -85,7 +85,7 @@ void scan_line(State& s, const Op& op, const Lines& lines, const std::string& li
   const Regs& right = reverse ? acc : x;
   const Regs next =
       custom ? cpu::combine_tuples(e, op.regions[0], left, right)
-             : Regs{cpu::combine_pair(e, cpu::opcode_of(how.fold.combiner), left[0], right[0])};
+             : Regs{cpu::combine_pair(e, opcode_of(how.fold.combiner), left[0], right[0])};
   Regs named;
   for (const Reg& r : next) named.push_back(e.define(r.dtype, 1, 0, r.text, 0, "next"));
   out.append(e.body(0));

@@ -60,7 +60,8 @@ ThreadFunction multiply_f64() {
 std::vector<ThreadFunction> copies() {
   return {
       {"tw_copy_async_16", "",
-       R"(__device__ __forceinline__ void tw_copy_async_16(void* shared, const void* global, int bytes) {
+       R"(__device__ __forceinline__ void tw_copy_async_16(void* shared, const void* global,
+                                                   int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                :: "r"((u32)__cvta_generic_to_shared(shared)),
                   "l"(__cvta_generic_to_global(global)), "r"(bytes) : "memory");

@@ -67,7 +67,7 @@ std::string stored_type(State& s, DType t) {
 }
 
 std::string pack_type(State& s, DType t, int64_t count) {
-  s.used.insert("Pack");
+  s.c.prelude.use_thread("Pack");
   return fmt::format("Pack<{}, {}>", stored_type(s, t), count);
 }
 
@@ -192,6 +192,7 @@ void read_partial(State& s, const Op& op, const Run& run, const ThreadValue& l, 
   Expression& e = n.nest.expression();
   n.nest.require(e.depth(), fmt::format("!({})", n.condition()));
   const Expr counter = n.nest.add_loop("v", run.count, true);
+  n.nest.require(e.depth(), inside_tile(s, l, n.element_at(counter), 1, 0));
   const Reg single = e.load(a.view.param, n.element_coords(counter), a.pad);
   e.body(e.depth()).line(fmt::format("{} = {};", n.element(t, s.c.text(counter)), single.text));
   n.nest.emit(out);

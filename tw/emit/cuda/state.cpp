@@ -45,9 +45,7 @@ State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapp
       scattered(scattered_before) {}
 
 std::string State::call(const std::string& function) {
-  const std::string name = "tw_" + function;
-  used.insert(name);
-  return name;
+  return c.prelude.use_thread("tw_" + function);
 }
 
 std::string State::digit(int64_t below, int64_t extent) {

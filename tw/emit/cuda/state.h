@@ -76,7 +76,6 @@ class State {
   Footprint* recorded = nullptr;         ///< of a loop's body: all that it touches
   Writer bases;                          ///< coordinates of the thread, at the top of the kernel
   std::map<std::string, Symbol> base_symbols;
-  std::set<std::string> used;  ///< thread-level functions of the prelude
   Footprint drafted;  ///< what tiles are read in memory by text that is not appended yet
   int64_t shared = 0, shared_most = 0, workspace = 0, workspace_most = 0;
 

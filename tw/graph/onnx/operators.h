@@ -41,14 +41,11 @@ std::vector<int> named_axes(const Context& c, size_t input, const char* attribut
 int axis_attribute(const Context& c, int64_t otherwise, int rank);
 std::vector<int> axes_from(int first, int rank);
 
-Expr product_of_dims(std::span<const Expr> dims);
 /// How many elements lie along axes.
 Expr count_along(const Graph& g, TensorId x, std::span<const int> axes);
 /// The quotient of two products; equal factors go.
 Expr quotient_of_dims(const Graph& g, std::span<const Expr> of, std::span<const Expr> by);
 
-/// Which operand x is, made one where it is none yet.
-int operand_of(Compute& made, TensorId x);
 /// All inputs, of which there is one or more.
 std::vector<TensorId> all_inputs(const Context& c);
 
@@ -68,16 +65,21 @@ TensorId log_softmax_over(Context& c, TensorId x, const std::vector<int>& axes);
 Term cast_saturating(const Term& x, DType t);
 /// x^y of x >= 0, by shorter ways where there is one.
 Term root_or_power(const Term& x, double y);
+/// An index that may count from the back, of an axis of n elements.
+Term counted_from_back(const Term& i, const Expr& n);
 bool names_output(const Context& c, size_t k);
 
 /// Parts of families' tables that have files of their own.
 std::vector<Operator> convolution_operators();
+std::vector<Operator> dropout_operators();
 std::vector<Operator> einsum_operators();
 std::vector<Operator> filling_operators();
 std::vector<Operator> loss_operators();
 std::vector<Operator> normalize_operators();
+std::vector<Operator> order_operators();
 std::vector<Operator> padding_operators();
 std::vector<Operator> quantize_operators();
 std::vector<Operator> resize_operators();
+std::vector<Operator> scatter_operators();
 
 }  // namespace tw::graph::onnx

@@ -168,7 +168,7 @@ std::vector<TensorId> conv_transpose(Context& c) {
   wants_extent(c, 0, 1, weights[0]);
   Compute made;
   made.operands = {c.in(0)};
-  const int filter = operand_of(made, c.in(1));
+  const int filter = made.operand(c.in(1));
   made.axes = {c.info(0).dims[0], groups, weights[1]};
   made.axes.insert(made.axes.end(), t.results.begin(), t.results.end());
   made.rank = 3 + n;

@@ -107,7 +107,7 @@ std::vector<TensorId> einsum(Context& c) {
       const auto place = static_cast<int>(axes.find(e.operands[j][k]));
       at.push_back(c.info(j).dims[k] == Expr(1) ? index(0) : axis(place));
     }
-    const Term x = cast(load(operand_of(made, c.in(j)), t, at), sum);
+    const Term x = cast(load(made.operand(c.in(j)), t, at), sum);
     made.body = made.body ? op(Opcode::mul, made.body, x) : x;
   }
   if (made.reduced() > 0) {

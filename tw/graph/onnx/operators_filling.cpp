@@ -108,16 +108,14 @@ std::vector<TensorId> one_hot(Context& c) {
   wants_extent(c, 2, 0, 2);
   Compute made;
   made.operands = {c.in(0)};
-  const int values = operand_of(made, c.in(2));
+  const int values = made.operand(c.in(2));
   made.axes = c.info(0).dims;
   made.axes.insert(made.axes.begin() + axis, depth);
   made.rank = rank;
   std::vector<Term> at;
   for (int k = 0; k < rank; ++k)
     if (k != axis) at.push_back(tw::graph::axis(k));
-  const Term place = cast(load(0, c.dtype(0), at), i64);
-  const Term below = op(Opcode::lt, place, constant_int(i64, 0));
-  const Term counted = where(below, op(Opcode::add, place, index(depth)), place);
+  const Term counted = counted_from_back(load(0, c.dtype(0), at), depth);
   const DType t = c.dtype(2);
   made.body = where(op(Opcode::eq, counted, tw::graph::axis(axis)), load(values, t, {index(1)}),
                     load(values, t, {index(0)}));

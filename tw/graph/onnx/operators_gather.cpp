@@ -6,13 +6,6 @@ namespace tw::graph::onnx {
 
 namespace {
 
-/// An index that may count from the back, of an axis of n elements.
-Term counted_from_back(const Term& i, const Expr& n) {
-  const Term wide = cast(i, i64);
-  const Term below = op(Opcode::lt, wide, constant_int(i64, 0));
-  return where(below, op(Opcode::add, wide, index(n)), wide);
-}
-
 /// A computation over the data and the indices, which may be one tensor.
 struct Gathering {
   Compute made;
@@ -21,7 +14,7 @@ struct Gathering {
 Gathering gathering_of(Context& c, std::vector<Expr> dims) {
   Gathering g;
   g.made.operands = {c.in(0)};
-  g.indices = operand_of(g.made, c.in(1));
+  g.indices = g.made.operand(c.in(1));
   g.made.axes = std::move(dims);
   g.made.rank = static_cast<int>(g.made.axes.size());
   return g;
@@ -56,8 +49,7 @@ std::vector<TensorId> gather_elements(Context& c) {
   for (size_t k = 0; k < places.size(); ++k)
     if (k != static_cast<size_t>(axis)) wants_extent(c, 1, k, min(places[k], data[k]));
   Gathering g = gathering_of(c, places);
-  std::vector<Term> at;
-  for (int k = 0; k < c.rank(0); ++k) at.push_back(tw::graph::axis(k));
+  std::vector<Term> at = axis_terms(c.rank(0));
   std::vector<Term> from = at;
   from[static_cast<size_t>(axis)] =
       counted_from_back(load(g.indices, c.dtype(1), at), data[static_cast<size_t>(axis)]);
@@ -102,8 +94,7 @@ std::vector<TensorId> reverse_sequence(Context& c) {
   wants_rank(c, 1, 1);
   wants_extent(c, 1, 0, c.info(0).dims[static_cast<size_t>(batch)]);
   Gathering g = gathering_of(c, c.info(0).dims);
-  std::vector<Term> at;
-  for (int k = 0; k < rank; ++k) at.push_back(axis(k));
+  std::vector<Term> at = axis_terms(rank);
   const Term length = cast(load(g.indices, c.dtype(1), {axis(batch)}), i64);
   const Term back = op(Opcode::sub, op(Opcode::sub, length, constant_int(i64, 1)), axis(time));
   at[static_cast<size_t>(time)] = where(op(Opcode::lt, axis(time), length), back, axis(time));
@@ -121,7 +112,8 @@ std::vector<Operator> gather_operators() {
       {"GatherND", 11, n, gather_nd},
       {"ReverseSequence", 10, n, reverse_sequence},
   };
-  for (const Operator& o : loss_operators()) all.push_back(o);
+  for (const auto& more : {loss_operators(), scatter_operators()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

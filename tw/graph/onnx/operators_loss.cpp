@@ -27,8 +27,7 @@ TensorId labelled(Context& c, TensorId scores, bool weights_alone) {
   made.axes = c.info(1).dims;
   made.rank = static_cast<int>(made.axes.size());
   const DType t = c.g.tensor(scores).dtype;
-  std::vector<Term> at;
-  for (int k = 0; k < made.rank; ++k) at.push_back(axis(k));
+  std::vector<Term> at = axis_terms(made.rank);
   const Term label = cast(load(0, c.dtype(1), at), i64), counted = is_counted(c, label);
   std::vector<Term> place = at;
   place.insert(place.begin() + 1, label);

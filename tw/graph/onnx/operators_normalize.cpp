@@ -27,22 +27,23 @@ TensorId less_mean(Context& c, TensorId x, TensorId mean) {
                 [](const Term& a, const Term& m) { return op(Opcode::sub, cast(a, m->dtype), m); });
 }
 
-/// 1 over the root of the mean of squares plus epsilon.
-TensorId inverse_root(Context& c, TensorId x, const std::vector<int>& axes, double epsilon) {
-  return mapped(c, mean_square(c, x, axes), [&](const Term& v) {
+/// 1 over the root of x plus epsilon.
+TensorId inverse_root(Context& c, TensorId x, double epsilon) {
+  return mapped(c, x, [&](const Term& v) {
     return op(Opcode::div, real(v, 1), op(Opcode::sqrt, op(Opcode::add, v, real(v, epsilon))));
   });
 }
 
-/// Elements less their mean, the mean, and 1 over the root of the variance plus epsilon.
+/// Elements less their mean, the mean, the variance, and 1 over the root of it plus epsilon.
 struct Standard {
-  TensorId difference, mean, inverse;
+  TensorId difference, mean, variance, inverse;
 };
 Standard standardised(Context& c, TensorId x, const std::vector<int>& axes, double epsilon) {
   Standard s{};
   s.mean = mean_over(c, x, axes);
   s.difference = less_mean(c, x, s.mean);
-  s.inverse = inverse_root(c, s.difference, axes, epsilon);
+  s.variance = mean_square(c, s.difference, axes);
+  s.inverse = inverse_root(c, s.variance, epsilon);
   return s;
 }
 
@@ -75,7 +76,8 @@ std::vector<TensorId> rms_normalization(Context& c) {
   const double epsilon = c.real("epsilon", 1e-5f);
   const DType t = computed_in(c.dtype(0));
   const TensorId x = converted_to(c, c.in(0), t);
-  return {scaled_standard(c, {x, -1, inverse_root(c, x, axes, epsilon)}, c.in(1), -1)};
+  const TensorId inverse = inverse_root(c, mean_square(c, x, axes), epsilon);
+  return {scaled_standard(c, {x, -1, -1, inverse}, c.in(1), -1)};
 }
 
 std::vector<TensorId> instance_normalization(Context& c) {
@@ -105,10 +107,36 @@ std::vector<TensorId> group_normalization(Context& c) {
   return {reshape(c.g, c.name(), scaled_standard(c, s, placed(1), placed(2)), dims)};
 }
 
+/// What an input of channels becomes when it moves towards a figure of this batch.
+TensorId moved_towards(Context& c, size_t input, TensorId figure) {
+  const TensorId now = reshape(c.g, c.name(), figure, c.info(input).dims);
+  const double momentum = c.real("momentum", 0.9f);
+  return joined(c, c.in(input), now, [&](const Term& before, const Term& f) {
+    const DType t = computed_in(before->dtype);
+    const Term stays = op(Opcode::mul, cast(before, t), constant(t, momentum));
+    const Term comes = op(Opcode::mul, cast(f, t), constant(t, 1 - momentum));
+    return cast(op(Opcode::add, stays, comes), before->dtype);
+  });
+}
+
+/// By mean and variance of the batch; gives what the running ones become, too.
+std::vector<TensorId> normalized_by_batch(Context& c) {
+  const int rank = c.rank(0);
+  std::vector<int> axes = axes_from(2, rank);
+  axes.insert(axes.begin(), 0);
+  const Standard s = standardised(c, c.in(0), axes, c.real("epsilon", 1e-5f));
+  const TensorId scale = along_channels(c, c.in(1), rank), bias = along_channels(c, c.in(2), rank);
+  return {scaled_standard(c, s, scale, bias), moved_towards(c, 3, s.mean),
+          moved_towards(c, 4, s.variance)};
+}
+
 std::vector<TensorId> batch_normalization(Context& c) {
-  if (c.integer("training_mode", 0) != 0) c.fail("is in training mode", "export for inference");
   if (c.integer("spatial", 1) != 1) c.fail("has spatial = 0, wanted 1");
   const int rank = c.rank(0);
+  if (rank < 1) c.fail("wants an axis or more");
+  const Expr channels = rank > 1 ? c.info(0).dims[1] : Expr(1);
+  for (size_t i = 1; i < 5; ++i) wants_rank(c, i, 1), wants_extent(c, i, 0, channels);
+  if (c.integer("training_mode", 0) != 0) return normalized_by_batch(c);
   const double epsilon = c.real("epsilon", 1e-5f);
   std::vector<TensorId> all = {c.in(0)};
   for (size_t i = 1; i < 5; ++i) all.push_back(along_channels(c, c.in(i), rank));
@@ -162,8 +190,7 @@ std::vector<TensorId> local_response_normalization(Context& c) {
   sum.axes = c.info(0).dims;
   sum.rank = c.rank(0);
   sum.axes.emplace_back(size);
-  std::vector<Term> at;
-  for (int k = 0; k < sum.rank; ++k) at.push_back(axis(k));
+  std::vector<Term> at = axis_terms(sum.rank);
   at[1] = index(Expr::symbol(axis_symbol(1)) + Expr::symbol(axis_symbol(sum.rank)) -
                 Expr((size - 1) / 2));
   const Term x = cast(load(0, c.dtype(0), at, number_of(c.dtype(0), 0)), t);

@@ -70,7 +70,7 @@ TensorId surrounded(Context& c, const std::vector<Expr>& dims, const Margins& m)
     inside = op(Opcode::and_, inside, op(Opcode::lt, at[k], index(c.info(0).dims[k])));
   }
   const std::vector<Term> first(c.info(2).dims.size(), index(0));
-  const int value = operand_of(made, c.in(2));
+  const int value = made.operand(c.in(2));
   made.body = where(inside, load(0, t, at, number_of(t, 0)), load(value, t, first));
   return c.g.compute(std::move(made), c.name());
 }

@@ -284,18 +284,6 @@ Outputs bit_shift(Context& c) {
 
 Outputs identity(Context& c) { return {c.in(0)}; }
 
-Outputs dropout(Context& c) {
-  if (c.has(2)) {
-    const std::vector<int64_t> training = c.numbers(2);
-    if (!training.empty() && training[0] != 0)
-      c.fail("is in training mode", "export for inference");
-  }
-  Outputs out = {c.in(0)};
-  const DType mask = c.opset() < 10 ? c.dtype(0) : b1;
-  if (names_output(c, 1)) out.push_back(filled(c, c.info(0).dims, constant_int(mask, 1)));
-  return out;
-}
-
 std::vector<Operator> unary_operators() {
   const int64_t n = kLatestOpset;
   return {
@@ -373,7 +361,6 @@ std::vector<Operator> pointwise_operators() {
       {"CastLike", 15, n, cast_like},
       {"Celu", 12, n, celu},
       {"Clip", 6, n, clip},
-      {"Dropout", 7, n, dropout},
       {"Elu", 1, n, elu},
       {"Gelu", 20, n, gelu_of},
       {"HardSigmoid", 1, n, hard_sigmoid},
@@ -385,7 +372,8 @@ std::vector<Operator> pointwise_operators() {
       {"Swish", 24, n, swish},
       {"ThresholdedRelu", 10, n, thresholded_relu},
   };
-  for (const auto& more : {unary_operators(), binary_operators(), quantize_operators()})
+  for (const auto& more :
+       {unary_operators(), binary_operators(), dropout_operators(), quantize_operators()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

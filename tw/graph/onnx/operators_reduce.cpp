@@ -222,7 +222,7 @@ std::vector<Operator> reduce_operators() {
       {"LogSoftmax", 1, n, log_softmax},
       {"Softmax", 1, n, softmax},
   };
-  for (const auto& more : {fold_operators(), normalize_operators()})
+  for (const auto& more : {fold_operators(), normalize_operators(), order_operators()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

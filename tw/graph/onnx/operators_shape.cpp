@@ -147,10 +147,9 @@ TensorId joined_along(Context& c, const std::vector<TensorId>& xs, int axis) {
   made.axes[a] = end;
   Term all;
   for (size_t j = xs.size(); j-- > 0;) {
-    std::vector<Term> at;
-    for (int k = 0; k < made.rank; ++k) at.push_back(tw::graph::axis(k));
+    std::vector<Term> at = axis_terms(made.rank);
     at[a] = index(Expr::symbol(axis_symbol(axis)) - starts[j]);
-    const Term element = load(operand_of(made, xs[j]), t, at, number_of(t, 0));
+    const Term element = load(made.operand(xs[j]), t, at, number_of(t, 0));
     all = all ? where(op(Opcode::lt, tw::graph::axis(axis), index(starts[j + 1])), element, all)
               : element;
   }

@@ -77,11 +77,6 @@ int axis_attribute(const Context& c, int64_t otherwise, int rank) {
   return normal_axis(c.integer("axis", otherwise), rank, "axis of " + c.node().title());
 }
 
-Expr product_of_dims(std::span<const Expr> dims) {
-  return std::accumulate(dims.begin(), dims.end(), Expr(1),
-                         [](const Expr& a, const Expr& b) { return a * b; });
-}
-
 Expr quotient_of_dims(const Graph& g, std::span<const Expr> of, std::span<const Expr> by) {
   std::vector<Expr> above, below;
   int64_t a = 1, b = 1;
@@ -104,13 +99,6 @@ Expr count_along(const Graph& g, TensorId x, std::span<const int> axes) {
   std::vector<Expr> dims;
   for (int a : axes) dims.push_back(g.tensor(x).dims[static_cast<size_t>(a)]);
   return g.simple(product_of_dims(dims));
-}
-
-int operand_of(Compute& made, TensorId x) {
-  const auto found = std::find(made.operands.begin(), made.operands.end(), x);
-  const auto at = static_cast<int>(found - made.operands.begin());
-  if (found == made.operands.end()) made.operands.push_back(x);
-  return at;
 }
 
 std::vector<TensorId> all_inputs(const Context& c) {
@@ -163,6 +151,12 @@ Term root_or_power(const Term& x, double y) {
   if (y == 2) return op(Opcode::mul, x, x);
   if (y == 0.5) return op(Opcode::sqrt, x);
   return cast(power(cast(x, f64), constant(f64, y)), x->dtype);
+}
+
+Term counted_from_back(const Term& i, const Expr& n) {
+  const Term wide = cast(i, i64);
+  const Term below = op(Opcode::lt, wide, constant_int(i64, 0));
+  return where(below, op(Opcode::add, wide, index(n)), wide);
 }
 
 bool names_output(const Context& c, size_t k) {

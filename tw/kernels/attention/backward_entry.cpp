@@ -51,10 +51,10 @@ std::vector<Argument> keys_arguments(const Problem& p) {
 AttentionBackwardForm backward_form(const Problem& p) {
   return {.dtype = p.dtype, .head = p.extent("head"), .causal = p.option("mask") == "causal"};
 }
-Program queries_trace(const Problem& p, const CpuMachine&, int) {
+Program queries_trace(const Problem& p, const Target&) {
   return attention_backward_queries(backward_form(p));
 }
-Program keys_trace(const Problem& p, const CpuMachine&, int) {
+Program keys_trace(const Problem& p, const Target&) {
   return attention_backward_keys(backward_form(p));
 }
 

@@ -40,7 +40,7 @@ std::vector<Argument> attention_arguments(const Problem& p) {
   return all;
 }
 
-Program attention_trace(const Problem& p, const CpuMachine&, int) {
+Program attention_trace(const Problem& p, const Target&) {
   return attention({.dtype = p.dtype,
                     .head = p.extent("head"),
                     .causal = p.option("mask") == "causal",
@@ -97,7 +97,7 @@ std::vector<Argument> merge_arguments(const Problem& p) {
           {"O", p.dtype, elements, true},   {"L", f32, states, true}};
 }
 
-Program merge_trace(const Problem& p, const CpuMachine&, int) {
+Program merge_trace(const Problem& p, const Target&) {
   return attention_merge(p.dtype, p.extent("head"));
 }
 

@@ -58,8 +58,8 @@ Program trace_conv(const Problem& p, int axes) {
                   .channels = block_of(f.depthwise ? p.extent("k") : k),
                   .terms = block_of(terms)});
 }
-Program trace_conv1d(const Problem& p, const CpuMachine&, int) { return trace_conv(p, 1); }
-Program trace_conv2d(const Problem& p, const CpuMachine&, int) { return trace_conv(p, 2); }
+Program trace_conv1d(const Problem& p, const Target&) { return trace_conv(p, 1); }
+Program trace_conv2d(const Problem& p, const Target&) { return trace_conv(p, 2); }
 
 using Shape = std::map<std::string, int64_t>;
 
@@ -170,7 +170,7 @@ std::vector<Argument> pool_arguments(const Problem& p) {
           {"Y", p.dtype, {n, f.h.places(h), f.w.places(w), c}, true}};
 }
 
-Program trace_pool(const Problem& p, const CpuMachine&, int) {
+Program trace_pool(const Problem& p, const Target&) {
   return pool2d(pool_form(p), {.channels = block_of(p.extent("c"))});
 }
 

@@ -131,7 +131,7 @@ static std::vector<Argument> arguments(const Problem& p) {
   return all;
 }
 
-static Program trace(const Problem& p, const CpuMachine&, int) {
+static Program trace(const Problem& p, const Target&) {
   const Function& f = function_of(p);
   return elementwise(f.name, f.traced, f.binary, broadcast_of(p), p.dtype, {});
 }

@@ -8,7 +8,7 @@ std::vector<Argument> histogram_arguments(const Problem& p) {
   return {{"X", p.dtype, {m, n}, false}, {"Y", i32, {m, bins}, true}};
 }
 
-Program trace_histogram(const Problem& p, const CpuMachine&, int) {
+Program trace_histogram(const Problem& p, const Target&) {
   const HistogramForm form{p.dtype, std::max<int64_t>(p.extent("bins"), 1), -1, 1};
   return histogram(form, {.cols = p.extent("n") <= 64 ? 64 : 1024});
 }

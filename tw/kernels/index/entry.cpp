@@ -56,14 +56,14 @@ std::vector<Argument> index_add_arguments(const Problem& p) {
           {"Y", f32, {v, d}, true}};
 }
 
-Program trace_embedding(const Problem& p, const CpuMachine&, int) {
+Program trace_embedding(const Problem& p, const Target&) {
   return embedding(p.dtype, id_type(p), index_tiling(p.extent("d")));
 }
 
 /// Columns in as many blocks as threads, where that leaves each a few lines of the caches.
-Program trace_index_add(const Problem& p, const CpuMachine&, int threads) {
+Program trace_index_add(const Problem& p, const Target& target) {
   IndexTiling t = index_tiling(p.extent("d"));
-  while (t.cols > 64 && t.cols * threads > p.extent("d")) t.cols /= 2;
+  while (t.cols > 64 && t.cols * target.threads() > p.extent("d")) t.cols /= 2;
   return index_add(id_type(p), t);
 }
 
@@ -79,7 +79,7 @@ std::vector<Argument> transpose_arguments(const Problem& p) {
 }
 
 /// A row of a tile is a line of the caches.
-Program trace_transpose(const Problem& p, const CpuMachine&, int) {
+Program trace_transpose(const Problem& p, const Target&) {
   return transpose_matrix(p.dtype, std::min<int64_t>(64 / bytes(p.dtype), 32));
 }
 

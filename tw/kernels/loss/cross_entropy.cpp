@@ -46,7 +46,7 @@ std::vector<Argument> logits_arguments(const Problem& p) {
           {"LSE", f32, {m}, true}};
 }
 
-Program trace_cross_entropy(const Problem& p, const CpuMachine&, int) {
+Program trace_cross_entropy(const Problem& p, const Target&) {
   return cross_entropy(p.dtype, kIgnored, chunk_columns(p.extent("n")));
 }
 

@@ -78,31 +78,31 @@ std::vector<Argument> integer_arguments(const Problem& p) {
           {"C", i32, {m, n}, true}};
 }
 
-Program trace_int8(const Problem& p, const CpuMachine&, int) {
+Program trace_int8(const Problem& p, const Target&) {
   return gemv_int8(p.dtype, int8_tiling(p.extent("k")));
 }
-Program trace_int4(const Problem& p, const CpuMachine&, int) {
+Program trace_int4(const Problem& p, const Target&) {
   const Int4Layout layout = layout_of(p, 2);
   return gemv_int4(p.dtype, layout, int4_tiling(p.extent("k"), layout));
 }
-Program trace_nf4(const Problem& p, const CpuMachine&, int) {
+Program trace_nf4(const Problem& p, const Target&) {
   const Int4Layout layout = layout_of(p, 2);
   return gemv_nf4(p.dtype, layout, int4_tiling(p.extent("k"), layout));
 }
-Program trace_int4_int8(const Problem& p, const CpuMachine&, int) {
+Program trace_int4_int8(const Problem& p, const Target&) {
   const Int4Layout layout = layout_of(p, 8);
   return gemv_int4_int8(layout, int4_tiling(p.extent("k"), layout));
 }
-Program trace_quantize_int8(const Problem& p, const CpuMachine&, int) {
+Program trace_quantize_int8(const Problem& p, const Target&) {
   return quantize_int8(p.dtype, p.extent("k"), p.extent("group"));
 }
-Program trace_quantize_int4(const Problem& p, const CpuMachine&, int) {
+Program trace_quantize_int4(const Problem& p, const Target&) {
   return quantize_int4(p.dtype, layout_of(p, 2));
 }
-Program trace_quantize_nf4(const Problem& p, const CpuMachine&, int) {
+Program trace_quantize_nf4(const Problem& p, const Target&) {
   return quantize_nf4(p.dtype, layout_of(p, 2));
 }
-Program trace_integer(const Problem& p, const CpuMachine&, int) {
+Program trace_integer(const Problem& p, const Target&) {
   return matmul_integer(p.dtype, integer_b(p));
 }
 

@@ -36,7 +36,7 @@ std::vector<Argument> dropout_arguments(const Problem& p) {
           {"Y", p.dtype, mn, true}};
 }
 
-Program trace_dropout(const Problem& p, const CpuMachine&, int) {
+Program trace_dropout(const Problem& p, const Target&) {
   return dropout(p.dtype, {.rows = 1, .cols = p.extent("n") <= 64 ? 64 : 1024});
 }
 

@@ -69,7 +69,7 @@ std::vector<Argument> rope_arguments(const Problem& p) {
           {"Y", p.dtype, x, true}};
 }
 
-Program trace_rope(const Problem& p, const CpuMachine&, int) { return rope(rope_form(p)); }
+Program trace_rope(const Problem& p, const Target&) { return rope(rope_form(p)); }
 
 }  // namespace
 

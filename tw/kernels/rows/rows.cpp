@@ -113,19 +113,19 @@ static std::vector<Argument> column_arguments(const Problem& p) { return reduce_
 
 // ---- programs
 
-static Program trace_softmax(const Problem& p, const CpuMachine&, int) {
+static Program trace_softmax(const Problem& p, const Target&) {
   return softmax(p.dtype, softmax_tiling(p.extent("n")));
 }
-static Program trace_layernorm(const Problem& p, const CpuMachine&, int) {
+static Program trace_layernorm(const Problem& p, const Target&) {
   return layernorm(p.dtype, row_tiling(p.extent("n")), kEps);
 }
-static Program trace_rmsnorm(const Problem& p, const CpuMachine&, int) {
+static Program trace_rmsnorm(const Problem& p, const Target&) {
   return rmsnorm(p.dtype, row_tiling(p.extent("n")), kEps);
 }
-static Program trace_rows(const Problem& p, const CpuMachine&, int) {
+static Program trace_rows(const Problem& p, const Target&) {
   return row_reduce(reduction_named(p.option("op")), p.dtype, row_tiling(p.extent("n")));
 }
-static Program trace_columns(const Problem& p, const CpuMachine&, int) {
+static Program trace_columns(const Problem& p, const Target&) {
   return column_reduce(reduction_named(p.option("op")), p.dtype, column_tiling(p.extent("n")));
 }
 

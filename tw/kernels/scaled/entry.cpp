@@ -22,7 +22,7 @@ std::vector<Argument> gemm_scaled_arguments(const Problem& p) {
   return all;
 }
 
-Program trace_gemm_scaled(const Problem& p, const CpuMachine&, int) {
+Program trace_gemm_scaled(const Problem& p, const Target&) {
   return gemm_scaled(operands_named(p.option("format")), p.dtype);
 }
 
@@ -60,7 +60,7 @@ std::vector<Argument> quantize_mx_arguments(const Problem& p) {
           {"E_scale", e8m0, {m, (k + 31) / 32}, true}};
 }
 
-Program trace_quantize_mx(const Problem& p, const CpuMachine&, int) {
+Program trace_quantize_mx(const Problem& p, const Target&) {
   return quantize_mx(p.dtype, element_of(p));
 }
 

@@ -8,7 +8,7 @@ std::vector<Argument> cumsum_arguments(const Problem& p) {
   return {{"X", p.dtype, mn, false}, {"Y", p.dtype, mn, true}};
 }
 
-Program trace_cumsum(const Problem& p, const CpuMachine&, int) {
+Program trace_cumsum(const Problem& p, const Target&) {
   const CumsumForm form{p.dtype, p.option("direction") == "reverse",
                         p.option("exclusive") == "yes"};
   CumsumTiling tiling;

@@ -34,7 +34,7 @@ std::vector<Argument> top_k_arguments(const Problem& p) {
           {"I", i64, {m, k}, true}};
 }
 
-Program trace_top_k(const Problem& p, const CpuMachine&, int) {
+Program trace_top_k(const Problem& p, const Target&) {
   return top_k_rows(p.dtype, count_of(p), cols_of(p));
 }
 

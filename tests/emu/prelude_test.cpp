@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "tw/emit/cuda/prelude_cuda.h"
+#include "tw/jit/compiler.h"
+
+#include "tests/emu/nvrtc.h"
+#include "tests/emu/run.h"
+#include "tests/support/expect_error.h"
+
+namespace tw::test {
+namespace {
+
+/// Statements that call what is no atomic, of pointers and values of the kernel below.
+const char* const kCalls = R"(
+  shuffles<u8>(p); shuffles<i8>(p); shuffles<u16>(p); shuffles<i16>(p); shuffles<bool>(p);
+  shuffles<u32>(p); shuffles<i32>(p); shuffles<f32>(p);
+  shuffles<u64>(p); shuffles<i64>(p); shuffles<f64>(p);
+  *p = (u8)(tw_any(*p) + tw_ballot(*p) + tw_sync_or(*p) + tw_block() + tw_blocks());
+  tw_sync();
+  tw_sync_warp();
+  u32 r[4];
+  tw_ldmatrix_x4(r, tw_shared());
+  const u32 b[2] = {r[0], r[1]};
+  tw_ldmatrix_x4_trans(r, tw_shared());
+  f32 d[4] = {};
+  i32 e[4] = {};
+  f64 g[2] = {};
+  tw_mma_m16n8k16_f32_bf16(d, r, b);
+  tw_mma_m16n8k16_f32_f16(d, r, b);
+  tw_mma_m16n8k32_i32_s8_s8(e, r, b);
+  tw_mma_m16n8k32_i32_u8_s8(e, r, b);
+  tw_mma_m16n8k32_i32_s8_u8(e, r, b);
+  tw_mma_m16n8k32_i32_u8_u8(e, r, b);
+  tw_mma_m8n8k4_f64(g, d[0], d[1]);
+  tw_copy_async_16(tw_shared(), p, 8);
+  tw_copy_async_commit();
+  tw_copy_async_wait<1>();
+  *(Pack<f32, 4>*)p = Pack<f32, 4>{{d[0], d[1], d[2], d[3]}};
+  *(f64*)p = g[0] + e[0];
+)";
+
+/// Every atomic of every type that it takes.
+std::string atomic_calls() {
+  std::string text;
+  for (const std::string& name : cuda::thread_function_names()) {
+    if (!name.starts_with("tw_atomic_")) continue;
+    const std::string op = name.substr(10, name.find('_', 10) - 10);
+    std::istringstream types(op == "cas" ? "u8 u16 i32 u32 i64 u64"
+                             : op == "and" || op == "or" || op == "xor"
+                                 ? "i32 u32 i64 u64"
+                                 : "i32 u32 i64 u64 f32 f64");
+    for (std::string t; types >> t;) {
+      text += fmt::format("  *({0}*)p = {1}(({0}*)p, 1{2});\n", t, name, op == "cas" ? ", 2" : "");
+    }
+  }
+  return text;
+}
+
+std::string program_of_all() {
+  return std::string(R"(
+struct Args { void* data[1]; };
+template <class T> __device__ void shuffles(u8* p) {
+  const T v = ((T*)p)[tw_thread()];
+  ((T*)p)[0] = tw_shuffle_xor(v, 1);
+  ((T*)p)[1] = tw_shuffle_up(v, 1);
+  ((T*)p)[2] = tw_shuffle(v, 3);
+}
+extern "C" __global__ void __launch_bounds__(256) tw_k(const __grid_constant__ Args args) {
+  u8* p = (u8*)args.data[0];)") +
+         kCalls + atomic_calls() + "}\n";
+}
+
+TEST(ThreadPrelude, ProgramCallsEveryFunction) {
+  const std::string program = program_of_all();
+  for (const std::string& name : cuda::thread_function_names()) {
+    if (name == "TwWords" || name == "TwSame" || name == "tw_emu_type") continue;
+    EXPECT_NE(program.find(name), std::string::npos) << name;
+  }
+}
+
+TEST(ThreadPrelude, OnlyWhatIsUsedIsPrinted) {
+  for (const cuda::PreludeKind kind : {cuda::PreludeKind::cuda, cuda::PreludeKind::emulated}) {
+    const std::string text = cuda::thread_prelude({"tw_shuffle_xor"}, kind);
+    EXPECT_NE(text.find(" tw_shuffle_xor("), std::string::npos);
+    EXPECT_EQ(text.find(" tw_shuffle_up("), std::string::npos);
+    EXPECT_EQ(text.find("atomic_add"), std::string::npos);
+  }
+  const std::string used =
+      cuda::thread_prelude({"tw_atomic_min_relaxed_block"}, cuda::PreludeKind::cuda);
+  EXPECT_LT(used.find("tw_atomic_cas_relaxed_block("), used.find("tw_atomic_min_relaxed_block("));
+}
+
+TEST(ThreadPrelude, UnknownFunctionIsNamed) {
+  TW_EXPECT_ERROR(InternalError, "no function 'tw_nothing'",
+                  [] { cuda::thread_prelude({"tw_nothing"}, cuda::PreludeKind::cuda); });
+}
+
+TEST(ThreadPrelude, HostCompilerTakesEveryFunction) {
+  const std::string text = with_prelude(program_of_all());
+  EXPECT_FALSE(
+      compile_shared(find_compiler(), {"-std=c++17", "-w", "-shared", "-fPIC"}, text).empty());
+}
+
+TEST(ThreadPrelude, NvrtcTakesEveryFunction) {
+  const Nvrtc nvrtc;
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
+  std::set<std::string> all;
+  for (const std::string& name : cuda::thread_function_names()) all.insert(name);
+  const std::string text = cuda::thread_prelude(all, cuda::PreludeKind::cuda) + program_of_all();
+  for (const char* arch : {"sm_80", "sm_90a"}) EXPECT_EQ(nvrtc.compile(text, arch), "") << arch;
+}
+
+}  // namespace
+}  // namespace tw::test

@@ -1,0 +1,219 @@
+#include "tw/emu/emulator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <memory>
+#include <numeric>
+#include <sstream>
+
+#include "tw/base/error.h"
+#include "tw/emu/impl/machine.h"
+#include "tw/emu/impl/text.h"
+#include "tw/runtime/fork_mutex.h"
+
+namespace tw {
+
+const char* name(EmuFault fault) {
+  switch (fault) {
+    case EmuFault::race:
+      return "race";
+    case EmuFault::uninitialised:
+      return "uninitialised read";
+    case EmuFault::out_of_bounds:
+      return "out of bounds";
+    case EmuFault::misaligned:
+      return "misaligned";
+    case EmuFault::divergence:
+      return "divergence";
+    case EmuFault::deadlock:
+      return "deadlock";
+  }
+  return "?";
+}
+
+namespace emu {
+namespace {
+
+/// The arguments' memory: what overlaps is one region, which a copy of the bytes stands for.
+class Arguments {
+ public:
+  Arguments(const LaunchSpec& spec, std::span<const TensorView> views, Memory& memory)
+      : views_(views) {
+    for (size_t i = 0; i < views.size(); ++i) {
+      const ByteRange range = byte_range(views[i]);
+      char* data = static_cast<char*>(views[i].data);
+      const LaunchSpec::Arg& a = spec.args[i];
+      pieces_.push_back({.begin = data + range.begin,
+                         .end = data + range.end,
+                         .name = fmt::format("argument '{}'", a.name),
+                         .written = a.written,
+                         .initialised = a.read || !a.written});
+    }
+    std::vector<size_t> order(pieces_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return pieces_[a].begin < pieces_[b].begin; });
+    for (const size_t i : order) {
+      const bool overlaps = !merged_.empty() && pieces_[i].begin < merged_.back().end;
+      overlaps ? merged_.back().take(pieces_[i]) : merged_.push_back(pieces_[i]);
+      pieces_[i].merged = merged_.size() - 1;
+    }
+    for (Piece& m : merged_) {
+      constexpr uintptr_t kAlignment = 256;  // of memory on a GPU
+      Region r{.name = m.name, .bytes = m.end - m.begin};
+      r.writable = m.written;
+      r.initialised = m.initialised;
+      const auto phase = reinterpret_cast<uintptr_t>(m.begin) % kAlignment;
+      m.region = memory.add(std::move(r), static_cast<int64_t>(phase));
+    }
+  }
+  void bring(Memory& memory) const {
+    for (const Piece& m : merged_) copy(memory.region(m.region).begin, m.begin, m.end - m.begin);
+  }
+  void take_back(Memory& memory) const {
+    for (const Piece& m : merged_) {
+      if (m.written) copy(m.begin, memory.region(m.region).begin, m.end - m.begin);
+    }
+  }
+  /// Where an argument's element of index 0 lies in the launch.
+  void* data(Memory& memory, size_t i) const {
+    const Piece& m = merged_[pieces_[i].merged];
+    return memory.region(m.region).begin + (static_cast<char*>(views_[i].data) - m.begin);
+  }
+
+ private:
+  struct Piece {
+    char *begin, *end;
+    std::string name;
+    bool written, initialised;
+    size_t merged = 0, region = 0;
+    void take(const Piece& p) {
+      end = std::max(end, p.end);
+      name += " and " + p.name;
+      written |= p.written;
+      initialised |= p.initialised;
+    }
+  };
+  static void copy(char* to, const char* from, int64_t n) {
+    if (n > 0) std::memcpy(to, from, static_cast<size_t>(n));
+  }
+  std::span<const TensorView> views_;
+  std::vector<Piece> pieces_, merged_;
+};
+
+int64_t block_count(const LaunchSpec& spec, std::span<const int64_t> dims, int64_t most) {
+  int64_t blocks = 1;
+  constexpr int64_t kLargestGrid = (int64_t{1} << 31) - 1;
+  for (const Expr& e : spec.grid) {
+    const int64_t extent = evaluate(e, [&](Symbol s) { return dims[s.id]; });
+    if (extent <= 0) return 0;
+    blocks = extent > kLargestGrid / blocks ? kLargestGrid : blocks * extent;
+  }
+  return most > 0 ? std::min(blocks, most) : blocks;
+}
+
+int resident_count(const LaunchSpec& spec, int64_t blocks, int asked) {
+  constexpr int64_t kMostThreads = 4096;
+  const int64_t fit = std::max<int64_t>(1, kMostThreads / spec.threads);
+  return static_cast<int>(std::min(blocks, asked > 0 ? int64_t{asked} : fit));
+}
+
+std::vector<uint64_t> parameter(const Arguments& args, std::span<const TensorView> views,
+                                std::span<const int64_t> dims, Memory& memory) {
+  std::vector<uint64_t> words;
+  for (size_t i = 0; i < views.size(); ++i) {
+    words.push_back(reinterpret_cast<uintptr_t>(args.data(memory, i)));
+  }
+  for (const int64_t d : dims) words.push_back(static_cast<uint64_t>(d));
+  for (const TensorView& v : views) {
+    for (const int64_t s : v.strides) words.push_back(static_cast<uint64_t>(s));
+  }
+  return words;
+}
+
+/// A line of the text without the blanks before it; empty where it has none of that number.
+std::string line_text(const std::string& text, int line) {
+  std::istringstream in(text);
+  std::string found;
+  for (int i = 0; i < line && std::getline(in, found); ++i) {
+  }
+  const size_t begin = found.find_first_not_of(' ');
+  return begin == std::string::npos ? "" : found.substr(begin);
+}
+
+EmuReport report(const Finding& finding, const LoadedText& loaded, const std::string& text) {
+  EmuReport r{.fault = finding.fault,
+              .text = fmt::format("{}: {}", name(finding.fault), finding.text)};
+  for (size_t i = 0; i < finding.places.size(); ++i) {
+    const std::optional<int> line = line_of(loaded, finding.places[i]);
+    const std::string mark = fmt::format("@{}", i);
+    const size_t at = r.text.find(mark);
+    if (line) r.lines.push_back(*line);
+    if (at == std::string::npos) continue;
+    r.text.replace(at, mark.size(),
+                   line ? fmt::format("at line {} `{}`", *line, line_text(text, *line))
+                        : "at an unknown line");
+  }
+  return r;
+}
+
+/// Stacks outlive a launch: their pages are there already when the next begins.
+FiberStacks& stacks_for(size_t count) {
+  static std::unique_ptr<FiberStacks> stacks;
+  static size_t held = 0;
+  if (held < count) {
+    stacks.reset();
+    held = 0;
+    stacks = std::make_unique<FiberStacks>(count);
+    held = count;
+  }
+  return *stacks;
+}
+
+ForkMutex& one_launch() {
+  static ForkMutex mutex;
+  return mutex;
+}
+
+}  // namespace
+}  // namespace emu
+
+EmuReport run_emulated(const std::string& text, const LaunchSpec& spec,
+                       std::span<const TensorView> args, std::span<const int64_t> dims,
+                       const EmuOptions& options) {
+  if (args.size() != spec.args.size() || dims.size() != spec.dims.size() || spec.threads < 1)
+    throw InternalError("an emulated launch does not fit its spec", to_string(spec));
+  const std::lock_guard<ForkMutex> held(emu::one_launch());
+  const emu::LoadedText loaded = emu::load_text(text, spec.entry);
+  emu::Grid grid;
+  grid.threads = spec.threads;
+  grid.start = loaded.start;
+  grid.check = options.check_races;
+  grid.blocks = emu::block_count(spec, dims, options.blocks);
+  if (grid.blocks == 0) return {};
+  grid.resident = emu::resident_count(spec, grid.blocks, options.resident);
+
+  emu::Memory memory(options.seed);
+  const emu::Arguments arguments(spec, args, memory);
+  for (int i = 0; i < grid.resident; ++i) {
+    grid.shared.push_back(memory.add({.name = "shared memory", .bytes = spec.shared_bytes}, 0));
+  }
+  const size_t workspace =
+      memory.add({.name = "workspace", .bytes = spec.scratch_bytes * grid.blocks}, 0);
+  memory.build();
+  arguments.bring(memory);
+  std::vector<uint64_t> words = emu::parameter(arguments, args, dims, memory);
+  words.push_back(reinterpret_cast<uintptr_t>(memory.region(workspace).begin));
+  grid.parameter = words.data();
+
+  emu::FiberStacks& stacks =
+      emu::stacks_for(static_cast<size_t>(grid.resident) * static_cast<size_t>(spec.threads));
+  emu::fill_table(*loaded.table, loaded.base);
+  emu::Machine machine(*loaded.table, memory, stacks, grid, options.seed);
+  const std::optional<emu::Finding> finding = machine.run();
+  arguments.take_back(memory);
+  return finding ? emu::report(*finding, loaded, text) : EmuReport{};
+}
+
+}  // namespace tw

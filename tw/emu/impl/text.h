@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tw/emu/impl/abi.h"
+#include "tw/emu/impl/memory.h"
+#include "tw/jit/module.h"
+
+namespace tw::emu {
+
+/// Emitted text, compiled and loaded.
+struct LoadedText {
+  std::shared_ptr<const Module> module;
+  TextTable* table = nullptr;
+  void (*start)(const void* parameter) = nullptr;  ///< runs the entry in the calling thread
+  uintptr_t base = 0;                              ///< where the object lies in memory
+  std::string path;                                ///< of the object
+};
+
+/// Compiles text, or finds it compiled, for the entry of that name.
+LoadedText load_text(const std::string& text, const std::string& entry);
+
+/// The line of a place in the text; nothing where the compiler left no word of it.
+std::optional<int> line_of(const LoadedText& text, Place place);
+
+}  // namespace tw::emu

@@ -1,0 +1,93 @@
+#include "tw/emu/impl/text.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <vector>
+
+#include "tw/base/error.h"
+#include "tw/jit/cache.h"
+#include "tw/jit/compiler.h"
+
+namespace tw::emu {
+namespace {
+
+/// The thread sanitizer's calls tell of every access to memory; the text has its own answers to
+/// them, so no runtime is linked. -O1 keeps lines apart.
+const std::vector<std::string> kFlags = {"-std=c++17",
+                                         "-O1",
+                                         "-g1",
+                                         "-fsanitize=thread",
+                                         "-fsanitize=bounds,alignment",
+                                         "-fno-sanitize-recover=all",
+                                         "-fPIC",
+                                         "-shared",
+                                         "-nostdlib",
+                                         "-fno-math-errno",
+                                         "-ffp-contract=fast",
+                                         "-fno-exceptions",
+                                         "-w",
+                                         "-pipe"};
+
+std::string joined_flags() {
+  std::string all;
+  for (const std::string& flag : kFlags) all += flag + " ";
+  return all;
+}
+
+/// The parameter of a kernel is a struct by value; a caller that does not know it has its address.
+std::string starter(const std::string& entry) {
+  return fmt::format(
+      "\nextern \"C\" __attribute__((no_sanitize(\"thread\"), visibility(\"default\")))\n"
+      "void tw_emu_start(const void* args) {{ {}(*(const Args*)args); }}\n",
+      entry);
+}
+
+template <class T>
+T symbol(const Module& module, const char* name) {
+  void* found = module.symbol(name);
+  if (!found) throw InternalError(fmt::format("emulated text has no '{}'", name));
+  return reinterpret_cast<T>(found);
+}
+
+std::shared_ptr<const Module> module_of(const std::string& text) {
+  const Compiler compiler = find_compiler();
+  const std::string key =
+      fmt::format("emulated\n{}\n{}\n{}", compiler.identity, joined_flags(), text);
+  const std::shared_ptr<Cache> cache = Cache::of_environment();
+  if (auto loaded = cache->load(key)) return loaded->module;
+  const Cache::Turn turn(*cache, key);
+  if (turn.waited()) {
+    if (auto loaded = cache->load(key)) return loaded->module;
+  }
+  return cache->store(key, "", compile_shared(compiler, kFlags, text), text).module;
+}
+
+}  // namespace
+
+LoadedText load_text(const std::string& text, const std::string& entry) {
+  LoadedText loaded;
+  loaded.module = module_of(text + starter(entry));
+  loaded.table = symbol<TextTable*>(*loaded.module, "tw_emu");
+  if (*symbol<uint64_t*>(*loaded.module, "tw_emu_bytes") != sizeof(TextTable))
+    throw InternalError("emulated text and the emulator disagree on their table");
+  loaded.start = symbol<void (*)(const void*)>(*loaded.module, "tw_emu_start");
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(loaded.start), &info) != 0) {
+    loaded.base = reinterpret_cast<uintptr_t>(info.dli_fbase);
+    loaded.path = info.dli_fname;
+    // The path of an object in memory is this process's, for the loader only.
+    const std::string self = "/proc/self/";
+    if (loaded.path.starts_with(self))
+      loaded.path = fmt::format("/proc/{}/{}", getpid(), loaded.path.substr(self.size()));
+  }
+  return loaded;
+}
+
+std::optional<int> line_of(const LoadedText& text, Place place) {
+  const uint32_t value = place.bits & Place::kValue;
+  if (!place.has(Place::kIsCode)) return static_cast<int>(value);
+  return line_of_code(text.path, value);
+}
+
+}  // namespace tw::emu

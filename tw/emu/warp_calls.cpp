@@ -1,0 +1,172 @@
+#include <cstring>
+#include <fmt/format.h>
+
+#include "tw/emu/impl/machine.h"
+#include "tw/num/codec.h"
+
+namespace tw::emu {
+
+void Machine::shuffle(Warp& warp, const std::string& kind) {
+  for (Thread* t : warp.lanes) {
+    if (!t || !t->call.kind) continue;
+    const int argument = t->call.argument;
+    int from = kind == "tw_shuffle_xor"  ? t->lane ^ argument
+               : kind == "tw_shuffle_up" ? t->lane - argument
+                                         : argument % kLanes;
+    if (from < 0 || from >= kLanes) from = t->lane;
+    const Thread* source = warp.lanes[static_cast<size_t>(from)];
+    if (source && source->call.kind) {
+      std::memcpy(t->call.out, source->call.in, t->call.bytes);
+      continue;
+    }
+    find({EmuFault::uninitialised,
+          fmt::format("thread {} of block {} gets the value of lane {}, which has ended, by {} @0",
+                      t->text.thread, t->text.block, from, kind),
+          {at_line(t->call.line)}});
+  }
+}
+
+void Machine::vote(Warp& warp, bool ballot) {
+  uint32_t bits = 0;
+  for (const Thread* t : warp.lanes) {
+    if (t && t->call.kind && *static_cast<const bool*>(t->call.in)) bits |= 1u << t->lane;
+  }
+  const uint32_t result = ballot ? bits : bits != 0;
+  for (Thread* t : warp.lanes) {
+    if (t && t->call.kind) std::memcpy(t->call.out, &result, sizeof(result));
+  }
+}
+
+// ---- matrices
+
+constexpr int kRowBytes = 16;
+
+/// Each lane gives a row, so it is the one that reads it.
+void Machine::read_row(const Call& call) {
+  void* row = nullptr;
+  std::memcpy(&row, call.in, sizeof(row));
+  expect_aligned(row, kRowBytes, call.line);
+  access(row, kRowBytes, false, at_line(call.line));
+}
+
+/// Register m of lane l holds two elements of the matrix whose rows lanes 8 m .. 8 m + 7 gave:
+/// 2 (l % 4) and the next of row l / 4, or of that column.
+void Machine::load_matrix(Warp& warp, bool transposed) {
+  for (Thread* t : warp.lanes) {
+    if (!t || !t->call.kind) continue;
+    uint16_t out[4][2] = {};
+    for (int m = 0; m < 4; ++m) {
+      for (int i = 0; i < 2; ++i) {
+        const int along = t->lane % 4 * 2 + i, across = t->lane / 4;
+        const int row = 8 * m + (transposed ? along : across);
+        const Thread* giver = warp.lanes[static_cast<size_t>(row)];
+        if (!giver || !giver->call.kind) continue;
+        const char* from = nullptr;
+        std::memcpy(&from, giver->call.in, sizeof(from));
+        std::memcpy(&out[m][i], from + 2 * (transposed ? across : along), 2);
+      }
+    }
+    std::memcpy(t->call.out, out, sizeof(out));
+  }
+}
+
+namespace {
+
+using Lanes = std::array<Thread*, kLanes>;
+constexpr int kRows = 16, kColumns = 8;
+
+/// Element `i` of a 32-bit register.
+double element(uint32_t word, int i, DType t) {
+  const int bits = 8 * static_cast<int>(bytes(t));
+  return decode(t, (word >> (i * bits)) & ((uint64_t{1} << bits) - 1));
+}
+
+uint32_t word_of(const Thread& t, int i) {
+  uint32_t word = 0;
+  std::memcpy(&word, static_cast<const char*>(t.call.in) + 4 * i, sizeof(word));
+  return word;
+}
+
+/// The fragments of m16n8k16 and m16n8k32, by lane: group l / 4, place l % 4 in it.
+struct Fragments {
+  double a[kRows][32] = {}, b[32][kColumns] = {};
+  int k = 0;
+};
+Fragments fragments(const Lanes& lanes, DType a, DType b) {
+  Fragments f;
+  const int each = 4 / static_cast<int>(bytes(a));
+  f.k = 8 * each;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const Thread& t = *lanes[static_cast<size_t>(lane)];
+    const int group = lane / 4, place = lane % 4;
+    for (int i = 0; i < each; ++i) {
+      for (int r = 0; r < 4; ++r) {
+        f.a[group + 8 * (r % 2)][place * each + r / 2 * 4 * each + i] =
+            element(word_of(t, r), i, a);
+      }
+      for (int r = 0; r < 2; ++r) {
+        f.b[place * each + r * 4 * each + i][group] = element(word_of(t, 4 + r), i, b);
+      }
+    }
+  }
+  return f;
+}
+
+/// Sums of exact products, rounded once; an i32 wraps.
+template <class T>
+void multiply_small(const Lanes& lanes, DType a, DType b) {
+  const Fragments f = fragments(lanes, a, b);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    T* d = static_cast<T*>(lanes[static_cast<size_t>(lane)]->call.out);
+    for (int r = 0; r < 4; ++r) {
+      const int row = lane / 4 + 8 * (r / 2), column = lane % 4 * 2 + r % 2;
+      double sum = static_cast<double>(d[r]);
+      for (int k = 0; k < f.k; ++k) sum += f.a[row][k] * f.b[k][column];
+      if constexpr (std::is_integral_v<T>) {
+        d[r] = static_cast<T>(static_cast<uint32_t>(static_cast<int64_t>(sum)));
+      } else {
+        d[r] = static_cast<T>(sum);
+      }
+    }
+  }
+}
+
+void multiply_f64(const Lanes& lanes) {
+  double a[8][4], b[4][8];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const auto* in = static_cast<const double*>(lanes[static_cast<size_t>(lane)]->call.in);
+    a[lane / 4][lane % 4] = in[0];
+    b[lane % 4][lane / 4] = in[1];
+  }
+  for (int lane = 0; lane < kLanes; ++lane) {
+    auto* d = static_cast<double*>(lanes[static_cast<size_t>(lane)]->call.out);
+    for (int i = 0; i < 2; ++i) {
+      for (int k = 0; k < 4; ++k) d[i] += a[lane / 4][k] * b[k][lane % 4 * 2 + i];
+    }
+  }
+}
+
+}  // namespace
+
+bool multiply(const std::string& kind, const std::array<Thread*, kLanes>& lanes) {
+  for (const Thread* t : lanes) {
+    if (!t || !t->call.kind) return false;
+  }
+  const auto byte = [&](char letter) { return letter == 's' ? i8 : u8; };
+  const std::string bytes_kind = "tw_mma_m16n8k32_i32_";
+  if (kind == "tw_mma_m16n8k16_f32_bf16") {
+    multiply_small<float>(lanes, bf16, bf16);
+  } else if (kind == "tw_mma_m16n8k16_f32_f16") {
+    multiply_small<float>(lanes, f16, f16);
+  } else if (kind == "tw_mma_m8n8k4_f64") {
+    multiply_f64(lanes);
+  } else if (kind.starts_with(bytes_kind)) {
+    multiply_small<int32_t>(lanes, byte(kind[bytes_kind.size()]),
+                            byte(kind[bytes_kind.size() + 3]));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace tw::emu

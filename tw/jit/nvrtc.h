@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tw {
+
+/// NVRTC, NVIDIA's compiler of CUDA text, as a library of this process.
+struct Nvrtc {
+  std::string path;      ///< of libnvrtc.so.13
+  std::string identity;  ///< version and size: what cache keys say of it
+  void* library = nullptr;
+};
+
+/// Loaded once and never unloaded: one that this process has already, else the first of
+/// nvrtc_paths(). Throws EnvError that names the package when there is none, UserError when
+/// TW_NVRTC names no folder of one.
+const Nvrtc& find_nvrtc();
+/// Where it is looked for, in order; TW_NVRTC alone when that is set.
+std::vector<std::string> nvrtc_paths();
+/// The first that is there. Throws EnvError that names the package.
+Nvrtc load_nvrtc(std::span<const std::string> paths);
+
+/// A compiled text, and what the assembler said of it.
+struct CompiledCuda {
+  std::string cubin, log;
+  int registers = 0;        ///< of a thread, the most of any kernel
+  int64_t spill_bytes = 0;  ///< stored by a thread for lack of registers, of all kernels
+  bool serialized = false;  ///< a remark C75xx: it gave up to overlap tensor-core instructions
+  double milliseconds = 0;
+};
+
+/// What the compiler is started with, for cache keys and reports. `debug`: lines of the text.
+std::vector<std::string> nvrtc_flags(const std::string& arch, bool debug);
+
+/// From any thread, several at once. Throws InternalError with text and log when the compiler finds
+/// fault with the text, EnvError when it fails for any other reason.
+CompiledCuda compile_cubin(const Nvrtc& nvrtc, const std::string& arch, const std::string& text,
+                           bool debug);
+
+}  // namespace tw
