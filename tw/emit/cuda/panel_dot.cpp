@@ -113,7 +113,7 @@ class MatrixDot {
   void pack_left(Writer& text) {
     const Type& type = s_.program().type(op_.in[0]);
     const ThreadValue& l = s_.placement.layout_of(type.shape);
-    s_.used.insert("Pack");
+    s_.c.prelude.use_thread("Pack");
     const Footprint reads = s_.reads_of(op_.in[0]);
     dot_.also_reads(reads);
     words_ = s_.c.fresh("left");
@@ -185,7 +185,7 @@ class MatrixDot {
     if (left_) {
       const int64_t own = s_.placement.grid(s_.program().type(op_.in[0]).shape).tiles[1];
       text.open(fmt::format("for (int m = 0; m < {} * 4; ++m) {{", grid_.tiles[0]));
-      text.line(fmt::format("{}[m / 4][m % 4] = *(const u32*)&{}[(m / 4 * {} + {} * 2) * 2 + m % 4];",
+      text.line(fmt::format("{}[m / 4][m % 4] = __builtin_bit_cast(u32, {}[(m / 4 * {} + {} * 2) * 2 + m % 4]);",
                             a_words_, words_, own, k_));
     } else {
       text.open(fmt::format("for (int m = 0; m < {}; ++m) {{", grid_.tiles[0]));
