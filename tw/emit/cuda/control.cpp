@@ -151,6 +151,7 @@ void emit_region(State& s, const Region& r, Writer& out) {
   for (const Op& op : r.ops) {
     const bool expression = cpu::is_expression(s.program(), op);
     if (expression && !s.placement.kept(op) && !s.placement.in_panel_only(op.out[0])) continue;
+    if (expression && s.panels.contains(op.out[0])) continue;  // filled since an earlier iteration
     out.line();
     if (s.c.debug_lines && op.at.known())
       out.line(fmt::format("#line {} \"{}\"", op.at.line, op.at.file));

@@ -60,7 +60,6 @@ void emit_value(State& s, const Op& op, Writer& out);
 }  // namespace
 
 void emit_kept(State& s, const Op& op, Writer& out) {
-  if (s.panels.contains(op.out[0])) return;  // on its way since an earlier iteration
   if (!s.placement.in_panel_only(op.out[0])) emit_value(s, op, out);
   keep_panel(s, op.out[0], out);
 }

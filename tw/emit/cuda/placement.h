@@ -40,6 +40,8 @@ class Placement {
   /// Whether a loop that the definition is outside of uses the value.
   bool used_deeper(ValueId v) const { return uses_.contains(v) && uses_.at(v).deeper; }
   const Operands& operands() const { return operands_; }
+  /// Whether there are dots that read panels: their sums want all registers that a block can have.
+  bool multiplies() const { return panels_ && !operands_.bases().empty(); }
   /// Whether the tile lies in a panel only, where dots read it.
   bool in_panel_only(ValueId v) const { return panels_ && operands_.only(v); }
   /// Whether the results of the op are kept when it is done; others are computed where they are
