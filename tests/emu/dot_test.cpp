@@ -6,6 +6,7 @@
 #include "tw/check/bound.h"
 #include "tw/emit/cuda/emit_cuda.h"
 #include "tw/emu/emulator.h"
+#include "tw/interp/interpreter.h"
 #include "tw/lang/lang.h"
 #include "tw/passes/pipeline.h"
 #include "tw/tensor/tensor.h"
@@ -108,6 +109,19 @@ double worst(const Product& p, const Tensor& a, const Tensor& b, const Tensor& c
   return most;
 }
 
+/// The extent that the tensors of a program give one of its dims.
+int64_t extent_of(const Program& p, const std::string& dim,
+                  const std::vector<std::vector<int64_t>>& shapes) {
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    for (size_t axis = 0; axis < shapes[k].size(); ++axis) {
+      const Expr& e = p.params[k].dims[axis];
+      if (e.kind() == Expr::Kind::symbol && p.dims[static_cast<size_t>(e.symbol().id)].name == dim)
+        return shapes[k][axis];
+    }
+  }
+  return 0;
+}
+
 class Products : public testing::TestWithParam<Product> {};
 
 TEST_P(Products, AreRightAndCleanInTheEmulator) {
@@ -135,6 +149,130 @@ TEST_P(Products, AreCudaWithoutSpills) {
   EXPECT_EQ(nvrtc.compile(e.text, "sm_90a"), "");
   EXPECT_EQ(nvrtc.spills(e.text, "sm_90a"), "");
 }
+
+/// Dots whose operands or sums are used in other ways, on tensors X, Y, Z of [96, 64] and more.
+struct Chain {
+  std::string name;
+  Program (*trace)();
+  std::vector<std::vector<int64_t>> shapes;  ///< of the inputs, then of the output
+};
+
+/// Attention of one head: scores and weighted sums of 16-bit tiles, folds of sums along rows.
+Program attention_of(int64_t queries, int64_t keys, int64_t head) {
+  Trace k("attention");
+  Index S = k.dim("S"), D = k.dim("D");
+  TensorRef Q = k.input("Q", bf16, {S, D}), K = k.input("K", bf16, {S, D});
+  TensorRef V = k.input("V", bf16, {S, D}), O = k.output("O", f32, {S, D});
+  const auto [i] = k.grid(cdiv(S, queries));
+  Tile x = load(Q.tile({i, 0}, {queries, head}));
+  Tile top = k.full(f32, {queries, 1}, -1e30F), sum = k.zeros(f32, {queries, 1});
+  Tile out = k.zeros(f32, {queries, head});
+  for (Index j : k.range(cdiv(S, keys))) {
+    Tile y = load(K.tile({j, 0}, {keys, head})), v = load(V.tile({j, 0}, {keys, head}));
+    Tile s = dot(x, transpose(y), k.zeros(f32, {queries, keys})) * 0.25F;
+    s = where(k.iota({1, keys}, 1) + j * keys < S, s, -1e30F);
+    Tile next = max(top, row_max(s));
+    Tile p = exp(s - next), shrink = exp(top - next);
+    sum = sum * shrink + row_sum(p);
+    out = dot(cast(p, bf16), v, out * shrink);
+    top = next;
+  }
+  store(O.tile({i, 0}, {queries, head}), out / sum);
+  return k.finish();
+}
+
+/// Operands that are computed, in a loop and before it; sums that an epilogue and a fold read.
+Program computed_operands() {
+  Trace k("computed");
+  Index M = k.dim("M"), N = k.dim("N"), K = k.dim("K");
+  TensorRef A = k.input("A", f16, {M, K}), B = k.input("B", f16, {K, N});
+  TensorRef C = k.output("C", f32, {M, N});
+  auto [m, n] = k.grid(cdiv(M, 32), cdiv(N, 32));
+  Tile first = max(load(A.tile({m, 0}, {32, 16})), 0.F);
+  Tile sum = k.zeros(f32, {32, 32});
+  for (Index i : k.range(cdiv(K, 16))) {
+    Tile a = load(A.tile({m, i}, {32, 16})) * 2.F, b = load(B.tile({i, n}, {16, 32}));
+    sum = dot(a, b, sum);
+    sum = dot(first, b + 1.F, sum);
+  }
+  store(C.tile({m, n}, {32, 32}), max(sum, 0.F) - row_sum(sum) + col_max(sum));
+  return k.finish();
+}
+
+/// A dot of sums that are f32, and one of transposed tiles that lie in registers too.
+Program sums_of_sums() {
+  Trace k("sums");
+  Index M = k.dim("M"), N = k.dim("N"), K = k.dim("K");
+  TensorRef A = k.input("A", f32, {M, K}), B = k.input("B", f32, {K, N});
+  TensorRef C = k.output("C", f32, {M, N});
+  const auto [m] = k.grid(cdiv(M, 24));
+  Tile a = load(A.tile({m, 0}, {24, 40})), b = load(B.tile({0, 0}, {40, 20}));
+  Tile gram = dot(a, transpose(a), k.zeros(f32, {24, 24}));
+  Tile sum = dot(gram, dot(a, b, k.zeros(f32, {24, 20})), k.full(f32, {24, 20}, 1));
+  store(C.tile({m, 0}, {24, 20}), sum + row_max(a));
+  return k.finish();
+}
+
+const Chain kChains[] = {
+    {"attention", [] { return attention_of(32, 32, 32); }, {{72, 32}, {72, 32}, {72, 32}, {72, 32}}},
+    {"attention_of_many_queries",
+     [] { return attention_of(64, 32, 16); },
+     {{72, 16}, {72, 16}, {72, 16}, {72, 16}}},
+    {"attention_of_odd_tiles",
+     [] { return attention_of(24, 40, 24); },
+     {{50, 24}, {50, 24}, {50, 24}, {50, 24}}},
+    {"computed_operands", computed_operands, {{40, 40}, {40, 48}, {40, 48}}},
+    {"sums_of_sums", sums_of_sums, {{30, 40}, {40, 20}, {30, 20}}},
+};
+
+class Chains : public testing::TestWithParam<Chain> {};
+
+TEST_P(Chains, AreWhatTheInterpreterSays) {
+  const Chain& chain = GetParam();
+  const Program p = chain.trace();
+  const std::vector<int> units(chain.shapes.size(), 1);
+  for (const bool aligned : {true, false}) {
+    const EmittedCuda e = emitted(p, units, aligned, {}, cpu::Thread::emulated);
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      std::mt19937 random(static_cast<uint32_t>(seed));
+      std::vector<TensorView> views;
+      std::vector<Tensor> tensors;
+      for (size_t k = 0; k < chain.shapes.size(); ++k) {
+        const std::vector<int64_t>& shape = chain.shapes[k];
+        tensors.push_back(
+            random_tensor(p.params[k].dtype, shape[0], shape[1], 1, aligned, random));
+        views.push_back(tensors[k]);
+      }
+      std::vector<int64_t> dims;
+      for (const auto& d : e.launch.dims) dims.push_back(extent_of(p, d.name, chain.shapes));
+      const EmuReport report = run_emulated(e.text, e.launch, views, dims, {.seed = seed});
+      ASSERT_TRUE(report.clean()) << report.text;
+      const std::vector<double> got = to_doubles(views.back());
+      const Interpretation want =
+          interpret(p, {views.begin(), views.end() - 1}, {views.back()}, {},
+                    {.mode = InterpretMode::bounded});
+      for (size_t i = 0; i < got.size(); ++i) {
+        const Scalar& w = want.outputs[0][i];
+        if (w.undecided) continue;
+        ASSERT_LE(std::abs(got[i] - w.f), w.bound) << "element " << i << ", seed " << seed;
+      }
+      ASSERT_LT(want.undecided() * 100, want.count());
+    }
+  }
+}
+
+TEST_P(Chains, AreCudaWithoutSpills) {
+  const Nvrtc nvrtc;
+  if (!nvrtc) GTEST_SKIP() << "no NVRTC here";
+  const Chain& chain = GetParam();
+  const std::vector<int> units(chain.shapes.size(), 1);
+  const EmittedCuda e = emitted(chain.trace(), units, true, {}, cpu::Thread::cuda);
+  EXPECT_EQ(nvrtc.compile(e.text, "sm_90a"), "");
+  EXPECT_EQ(nvrtc.spills(e.text, "sm_90a"), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Chains, testing::ValuesIn(kChains),
+                         [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(All, Products, testing::ValuesIn(kProducts),
                          [](const auto& info) { return info.param.name; });
