@@ -20,7 +20,7 @@ TW_INLINE i64 tw_block(i64 n, i64 most, i64 unit) {
 // with AVX-512 (190 GFLOP/s, 1.5 us); where products are slower both are smaller, and a second
 // thread pays earlier than this says.
 const char* const kCutText = R"(
-// An axis of a product: its extent, the unit of a piece, the most of it (whole units), and where its
+// An axis of a product: its extent, the unit and the most (whole units) of a piece, and where its
 // length goes.
 struct TwCutAxis {
   i64 extent, unit, most;
