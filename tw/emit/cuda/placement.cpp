@@ -13,7 +13,9 @@ using layout::ThreadValue;
 namespace {
 
 /// Elements of a tile per thread that blocks are sized for, and the most and fewest threads.
-constexpr int64_t kElements = 16, kFewThreads = 32, kUsualThreads = 256, kMostThreads = 1024;
+constexpr int64_t kElements = 16, kFewThreads = 32, kUsualThreads = 512, kMostThreads = 1024;
+/// Elements of a thread from which blocks are as large as they can be; threads for products.
+constexpr int64_t kManyElements = 32, kSumThreads = 256;
 /// Sums of matrix instructions per thread; rows of 16 go to a warp when a warp has whole rows.
 constexpr int64_t kSums = 48, kRowSums = 96;
 
@@ -141,8 +143,9 @@ void Placement::choose_threads(int64_t warps) {
   const auto threads = [](int64_t elements, int64_t each) {
     return static_cast<int64_t>(std::bit_ceil(uint64_t((elements + each - 1) / each)));
   };
-  int64_t n = std::clamp(threads(most, kElements), kFewThreads, kMostThreads);
-  if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kUsualThreads);
+  int64_t n = std::clamp(threads(most, kElements), kFewThreads, kUsualThreads);
+  if (most > n * kManyElements) n = kMostThreads;
+  if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kSumThreads);
   while (n < kMostThreads && most / n > (sums > 0 ? kMostSums : kMostRegisters)) n *= 2;
   if (warps > 0) n = 32 * warps;
   threads_ = static_cast<int>(n);
