@@ -86,7 +86,8 @@ Tensor random_tensor(DType t, int64_t rows, int64_t columns, int unit, bool alig
   const int64_t lines = unit == 1 ? rows : columns;
   Tensor all = host_tensor(t, {lines, pitch});
   std::uniform_int_distribution<int> any(-8, 8);
-  for (int64_t i = 0; i < all.count(); ++i) set(all, i, t == u8 ? any(random) + 8 : any(random) / (is_float(t) ? 4.0 : 1.0));
+  for (int64_t i = 0; i < all.count(); ++i)
+    set(all, i, t == u8 ? any(random) + 8 : any(random) / (is_float(t) ? 4.0 : 1.0));
   const Tensor part = all.slice(1, 0, line);
   return unit == 1 ? part : part.transpose(0, 1);
 }
@@ -126,8 +127,8 @@ class Products : public testing::TestWithParam<Product> {};
 
 TEST_P(Products, AreRightAndCleanInTheEmulator) {
   const Product& p = GetParam();
-  const EmittedCuda e = emitted(traced(p), {p.a_unit, p.b_unit, 1}, p.aligned, p.knobs,
-                                cpu::Thread::emulated);
+  const EmittedCuda e =
+      emitted(traced(p), {p.a_unit, p.b_unit, 1}, p.aligned, p.knobs, cpu::Thread::emulated);
   for (uint64_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(static_cast<uint32_t>(seed));
     const Tensor a = random_tensor(p.in, p.m, p.k, p.a_unit, p.aligned, random);
@@ -214,7 +215,9 @@ Program sums_of_sums() {
 }
 
 const Chain kChains[] = {
-    {"attention", [] { return attention_of(32, 32, 32); }, {{72, 32}, {72, 32}, {72, 32}, {72, 32}}},
+    {"attention",
+     [] { return attention_of(32, 32, 32); },
+     {{72, 32}, {72, 32}, {72, 32}, {72, 32}}},
     {"attention_of_many_queries",
      [] { return attention_of(64, 32, 16); },
      {{72, 16}, {72, 16}, {72, 16}, {72, 16}}},
@@ -239,8 +242,7 @@ TEST_P(Chains, AreWhatTheInterpreterSays) {
       std::vector<Tensor> tensors;
       for (size_t k = 0; k < chain.shapes.size(); ++k) {
         const std::vector<int64_t>& shape = chain.shapes[k];
-        tensors.push_back(
-            random_tensor(p.params[k].dtype, shape[0], shape[1], 1, aligned, random));
+        tensors.push_back(random_tensor(p.params[k].dtype, shape[0], shape[1], 1, aligned, random));
         views.push_back(tensors[k]);
       }
       std::vector<int64_t> dims;
@@ -248,9 +250,8 @@ TEST_P(Chains, AreWhatTheInterpreterSays) {
       const EmuReport report = run_emulated(e.text, e.launch, views, dims, {.seed = seed});
       ASSERT_TRUE(report.clean()) << report.text;
       const std::vector<double> got = to_doubles(views.back());
-      const Interpretation want =
-          interpret(p, {views.begin(), views.end() - 1}, {views.back()}, {},
-                    {.mode = InterpretMode::bounded});
+      const Interpretation want = interpret(p, {views.begin(), views.end() - 1}, {views.back()}, {},
+                                            {.mode = InterpretMode::bounded});
       for (size_t i = 0; i < got.size(); ++i) {
         const Scalar& w = want.outputs[0][i];
         if (w.undecided) continue;

@@ -11,8 +11,7 @@ namespace {
 /// once, and reads up to four neighbours of a panel in one access.
 class MultiplyAdd {
  public:
-  MultiplyAdd(State& s, const Op& op)
-      : s_(s), dot_(s, op), rows_(places(0)), columns_(places(1)) {}
+  MultiplyAdd(State& s, const Op& op) : s_(s), dot_(s, op), rows_(places(0)), columns_(places(1)) {}
 
   void emit(Writer& out) {
     dot_.take_panels(true, out);
@@ -22,7 +21,8 @@ class MultiplyAdd {
     for (size_t which = 0; which < 2; ++which) {
       names_[which] = s_.c.fresh(which == 0 ? "a_at" : "b_at");
       const std::string at = s_.c.text(s_.base(dot_.layout(), which));
-      text.line(fmt::format("const f32* const {} = {};", names_[which], dot_.place(which, at, "0")));
+      text.line(
+          fmt::format("const f32* const {} = {};", names_[which], dot_.place(which, at, "0")));
     }
     const std::string k = s_.c.fresh("k");
     const int64_t whole = dot_.depth() / kSteps * kSteps;
@@ -52,8 +52,8 @@ class MultiplyAdd {
   }
 
   /// Registers of an operand: [steps of k][places].
-  std::string read(size_t which, const std::vector<int64_t>& at, const std::string& k, int64_t steps,
-                   Writer& text) {
+  std::string read(size_t which, const std::vector<int64_t>& at, const std::string& k,
+                   int64_t steps, Writer& text) {
     const std::string name = s_.c.fresh(which == 0 ? "a" : "b");
     const int64_t pitch = dot_.form(which).pitch;
     text.line(fmt::format("alignas(16) f32 {}[{}][{}];", name, steps, at.size()));
@@ -73,13 +73,14 @@ class MultiplyAdd {
     for (size_t p = 0; p < at.size();) {
       const int64_t run = run_at(which, at, p);
       for (int64_t j = 0; j < steps; ++j) {
-        const std::string from = fmt::format("{} + ({} + {}) * {} + {}", names_[which], k, j, pitch, at[p]);
+        const std::string from =
+            fmt::format("{} + ({} + {}) * {} + {}", names_[which], k, j, pitch, at[p]);
         if (run == 1) {
           text.line(fmt::format("{}[{}][{}] = *({});", name, j, p, from));
           continue;
         }
-        text.line(fmt::format("*(Pack<f32, 4>*)&{}[{}][{}] = *(const Pack<f32, 4>*)({});", name, j, p,
-                              from));
+        text.line(fmt::format("*(Pack<f32, 4>*)&{}[{}][{}] = *(const Pack<f32, 4>*)({});", name, j,
+                              p, from));
       }
       p += static_cast<size_t>(run);
     }
@@ -89,7 +90,8 @@ class MultiplyAdd {
   /// How many places are neighbours that one access reads: 1 or 4.
   int64_t run_at(size_t which, const std::vector<int64_t>& at, size_t p) const {
     const int64_t first = divisor(s_.base(dot_.layout(), which), s_.c.facts);
-    const bool four = at.size() % 4 == 0 && p % 4 == 0 && p + 4 <= at.size() && at[p + 3] == at[p] + 3 && at[p] % 4 == 0 && first % 4 == 0;
+    const bool four = at.size() % 4 == 0 && p % 4 == 0 && p + 4 <= at.size() &&
+                      at[p + 3] == at[p] + 3 && at[p] % 4 == 0 && first % 4 == 0;
     return four ? 4 : 1;
   }
 

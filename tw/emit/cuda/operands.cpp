@@ -32,7 +32,9 @@ DotUnit unit_of(const Program& p, const Op& dot) {
 
 DType panel_type(DType operand) { return is_fp8(operand) ? f16 : operand; }
 
-int64_t matrix_depth(DType panel) { return 2 * kLineBytes / tw::bytes(panel) * (panel == f64 ? 4 : 1); }
+int64_t matrix_depth(DType panel) {
+  return 2 * kLineBytes / tw::bytes(panel) * (panel == f64 ? 4 : 1);
+}
 
 Operand operand_of(const cpu::Context& c, const Op& dot, size_t which) {
   Operand o{dot.in[which], false};
@@ -76,8 +78,8 @@ Operands::Operands(const cpu::Context& c) {
   });
   for (const ValueId v : bases_) {
     const Op* op = c.def[v];
-    const bool loads = op != nullptr && op->code == Opcode::load &&
-                       effect(c.program, *op) == Effect::pure;
+    const bool loads =
+        op != nullptr && op->code == Opcode::load && effect(c.program, *op) == Effect::pure;
     if (loads && !elsewhere.contains(v)) only_.insert(v);
   }
 }
@@ -88,7 +90,8 @@ MatrixGrid matrix_grid(const Extents& shape, int64_t warps, bool rows_only) {
   for (int64_t rows = 1; rows <= warps; rows *= 2) {
     for (int64_t columns = 1; rows * columns <= warps; columns *= 2) {
       if (rows_only && columns > 1) continue;
-      MatrixGrid g{{rows, columns}, {ceil_div(shape[0], 16 * rows), ceil_div(shape[1], 8 * columns)}};
+      MatrixGrid g{{rows, columns},
+                   {ceil_div(shape[0], 16 * rows), ceil_div(shape[1], 8 * columns)}};
       // Instructions of a warp, then idle ones, then what a warp reads for each step of k.
       const int64_t cost[3] = {g.tiles[0] * g.tiles[1], rows * columns,
                                2 * g.tiles[0] + g.tiles[1]};

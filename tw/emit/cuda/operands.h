@@ -28,11 +28,12 @@ struct Operand {
 };
 Operand operand_of(const cpu::Context& c, const Op& dot, size_t which);
 
-/// How a tile lies in the block's memory when the units read it: lines of neighbours along one axis.
+/// How a tile lies in the block's memory when the units read it: lines of neighbours along one
+/// axis.
 struct Panel {
   DType dtype = f32;
-  size_t unit = 1;  ///< the axis of the tile along which neighbours lie
-  Extents padded;   ///< extents of the panel; what lies outside of the tile is zero
+  size_t unit = 1;    ///< the axis of the tile along which neighbours lie
+  Extents padded;     ///< extents of the panel; what lies outside of the tile is zero
   int64_t pitch = 0;  ///< elements from line to line
   int64_t elements() const { return padded[1 - unit] * pitch; }
   int64_t bytes() const { return elements() * tw::bytes(dtype); }

@@ -102,8 +102,7 @@ class PanelNest {
         to_(to),
         tile_(tile),
         layout_(layout::blocked(to.form.padded, s.placement.threads(), to.form.unit, neighbours)),
-        nest(s, layout_, {},
-             neighbours > 1 ? std::vector<size_t>{0} : std::vector<size_t>{}) {
+        nest(s, layout_, {}, neighbours > 1 ? std::vector<size_t>{0} : std::vector<size_t>{}) {
     nest.guard();
     nest.require(0, s.first_copy(layout_));
   }
@@ -119,7 +118,8 @@ class PanelNest {
     std::string text;
     for (size_t a = 0; a < 2; ++a) {
       if (a == but || to_.form.padded[a] == tile_[a]) continue;
-      text += fmt::format("{}{} < {}", text.empty() ? "" : " && ", s_.c.text(nest.at()[a]), tile_[a]);
+      text +=
+          fmt::format("{}{} < {}", text.empty() ? "" : " && ", s_.c.text(nest.at()[a]), tile_[a]);
     }
     return text;
   }
@@ -180,8 +180,7 @@ bool copies_async(State& s, const Op& load, const Panel& panel) {
   if (!facts.aligned || t != panel.dtype || is_packed(t) || a.view.axes.size() != 2) return false;
   if (facts.unit_axis != a.view.axes[panel.unit] || a.pad.as_double() != 0) return false;
   const int64_t pieces = kPiece / bytes(t);
-  const ThreadValue l =
-      layout::blocked(panel.padded, s.placement.threads(), panel.unit, pieces);
+  const ThreadValue l = layout::blocked(panel.padded, s.placement.threads(), panel.unit, pieces);
   if (l.values.empty() || l.values[0].axis != static_cast<int>(panel.unit) ||
       l.values[0].extent != pieces)
     return false;
@@ -210,8 +209,8 @@ void load_elements(State& s, const Op& load, const PanelMemory& to, Writer& out)
   const Reg r = e.load(a.view.param, n.coords(a.view), a.pad);
   const std::string inside = n.in_tile();
   const std::string value = inside.empty() ? r.text : fmt::format("{} ? {} : 0", inside, r.text);
-  e.body(e.depth()).line(fmt::format("{}({}, {});", s.c.prelude.use("store", to.form.dtype, 1),
-                                     n.place(), value));
+  e.body(e.depth()).line(
+      fmt::format("{}({}, {});", s.c.prelude.use("store", to.form.dtype, 1), n.place(), value));
   n.nest.emit(out);
 }
 
@@ -332,8 +331,8 @@ bool left_in_registers(const State& s, const Op& dot) {
   if (op->code == Opcode::load || op->code == Opcode::transpose) return false;
   const MatrixGrid sums = s.placement.grid(s.program().type(dot.out[0]).shape);
   const MatrixGrid own = s.placement.grid(left.shape);
-  const bool alike = own.warps[0] == sums.warps[0] && own.tiles[0] == sums.tiles[0] &&
-                     sums.warps[1] == 1;
+  const bool alike =
+      own.warps[0] == sums.warps[0] && own.tiles[0] == sums.tiles[0] && sums.warps[1] == 1;
   const ThreadValue& l = s.placement.layout_of(left.shape);
   return alike && own.warps[1] == 1 && left.shape[1] % 16 == 0 && !l.has_holes(1) &&
          l == matrix_layout(left.shape, s.placement.threads() / 32, true);

@@ -49,7 +49,8 @@ void PanelDot::begin(Writer& text) {
   reads_.add(reads);
   const std::string place = n.place(sums_);
   Expression& e = n.expression();
-  e.body(e.depth()).line(fmt::format("{} = {};", sums_.variable() ? place + "[0]" : place, first.text));
+  e.body(e.depth()).line(
+      fmt::format("{} = {};", sums_.variable() ? place + "[0]" : place, first.text));
   if (s_.guards(reads)) n.guard();
   n.emit(text);
 }
@@ -125,8 +126,8 @@ class MatrixDot {
     const std::string to = fmt::format("{0}[({1}) / 2].v[({1}) % 2]", words_, index);
     Expression& e = n.expression();
     if (type_ == bf16) {  // the register holds a bf16: the rest of its bits are 0
-      e.body(e.depth()).line(
-          fmt::format("{} = (u16)((u32){}({}) >> 16);", to, s_.c.prelude.use("bits", f32, 1), r.text));
+      e.body(e.depth()).line(fmt::format("{} = (u16)((u32){}({}) >> 16);", to,
+                                         s_.c.prelude.use("bits", f32, 1), r.text));
     } else {
       e.body(e.depth()).line(
           fmt::format("{}(&{}, {});", s_.c.prelude.use("store", type_, 1), to, r.text));
@@ -172,9 +173,11 @@ class MatrixDot {
                                        fmt::format("{} + {} * 8", low, second)));
   }
 
-  std::string next(size_t which, const std::string& tile, int64_t tiles, const std::string& k) const {
+  std::string next(size_t which, const std::string& tile, int64_t tiles,
+                   const std::string& k) const {
     const Panel& p = dot_.form(which);
-    const int64_t line = dot_.along_k(which) ? p.pitch : 1, along = dot_.along_k(which) ? 1 : p.pitch;
+    const int64_t line = dot_.along_k(which) ? p.pitch : 1,
+                  along = dot_.along_k(which) ? 1 : p.pitch;
     return fmt::format("{} * {} + {} * {}", tile, tiles * line, k, step_ * along);
   }
 
@@ -185,13 +188,14 @@ class MatrixDot {
     if (left_) {
       const int64_t own = s_.placement.grid(s_.program().type(op_.in[0]).shape).tiles[1];
       text.open(fmt::format("for (int m = 0; m < {} * 4; ++m) {{", grid_.tiles[0]));
-      text.line(fmt::format("{}[m / 4][m % 4] = __builtin_bit_cast(u32, {}[(m / 4 * {} + {} * 2) * 2 + m % 4]);",
-                            a_words_, words_, own, k_));
+      text.line(fmt::format(
+          "{}[m / 4][m % 4] = __builtin_bit_cast(u32, {}[(m / 4 * {} + {} * 2) * 2 + m % 4]);",
+          a_words_, words_, own, k_));
     } else {
       text.open(fmt::format("for (int m = 0; m < {}; ++m) {{", grid_.tiles[0]));
       text.line(fmt::format("{}({}[m], {} + {});",
-                            s_.call(dot_.along_k(0) ? "ldmatrix_x4" : "ldmatrix_x4_trans"), a_words_,
-                            a_, next(0, "m", 16, k_)));
+                            s_.call(dot_.along_k(0) ? "ldmatrix_x4" : "ldmatrix_x4_trans"),
+                            a_words_, a_, next(0, "m", 16, k_)));
     }
     text.close();
   }
@@ -219,10 +223,11 @@ class MatrixDot {
     text.open(fmt::format("for (int m = 0; m < {}; ++m) {{", grid_.tiles[0]));
     for (int half = 0; half < 2; ++half) {
       const bool odd = grid_.tiles[1] % 2 != 0 && half == 1;
-      text.line(fmt::format("{}{}(*({} (*)[4])({} + (m * {} + n + {}) * 4), {}[m], "
-                            "*(const u32 (*)[2])({} + {}));",
-                            odd ? fmt::format("if (n + 1 < {}) ", grid_.tiles[1]) : "", call, type,
-                            dot_.sums(), grid_.tiles[1], half, a_words_, b, 2 * half));
+      text.line(
+          fmt::format("{}{}(*({} (*)[4])({} + (m * {} + n + {}) * 4), {}[m], "
+                      "*(const u32 (*)[2])({} + {}));",
+                      odd ? fmt::format("if (n + 1 < {}) ", grid_.tiles[1]) : "", call, type,
+                      dot_.sums(), grid_.tiles[1], half, a_words_, b, 2 * half));
     }
     text.close();
     text.close();
@@ -247,9 +252,10 @@ class MatrixDot {
     text.open(fmt::format("for (int n = 0; n < {}; ++n) {{", grid_.tiles[1]));
     text.line(fmt::format("const f64 b = {}[{}];", b_, at(1, "n", b)));
     text.line("#pragma unroll");
-    text.line(fmt::format("for (int m = 0; m < {}; ++m) {}(*(f64 (*)[2])({} + ((m / 2 * {} + n) * 2 "
-                          "+ m % 2) * 2), a[m], b);",
-                          2 * grid_.tiles[0], call, dot_.sums(), grid_.tiles[1]));
+    text.line(
+        fmt::format("for (int m = 0; m < {}; ++m) {}(*(f64 (*)[2])({} + ((m / 2 * {} + n) * 2 "
+                    "+ m % 2) * 2), a[m], b);",
+                    2 * grid_.tiles[0], call, dot_.sums(), grid_.tiles[1]));
     text.close();
     text.close();
   }

@@ -25,8 +25,8 @@ ThreadValue product_layout(const Extents& shape, int64_t threads) {
   ThreadValue across = layout::blocked({shape[1]}, columns, 0, 4);
   ThreadValue down = layout::blocked({shape[0]}, threads / across.thread_count(), 0, 1);
   ThreadValue l{shape, {}, {}};
-  const auto add = [](std::vector<ThreadValue::Mode>& to, const std::vector<ThreadValue::Mode>& from,
-                      int axis) {
+  const auto add = [](std::vector<ThreadValue::Mode>& to,
+                      const std::vector<ThreadValue::Mode>& from, int axis) {
     for (ThreadValue::Mode m : from) {
       if (m.axis >= 0) m.axis = axis;
       to.push_back(m);
@@ -181,7 +181,8 @@ ThreadValue Placement::choose(const Extents& shape) const {
 bool Placement::cheap(ValueId v) const {
   const Op* op = c_.def[v];
   if (op == nullptr || kept(*op)) return true;
-  if (op->code == Opcode::full || op->code == Opcode::iota || op->code == Opcode::index) return true;
+  if (op->code == Opcode::full || op->code == Opcode::iota || op->code == Opcode::index)
+    return true;
   if (!moves_elements(op->code)) return false;
   return cheap(op->in[0]);
 }

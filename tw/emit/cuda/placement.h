@@ -56,7 +56,7 @@ class Placement {
   };
   struct Shape {
     size_t vector_axis = 0;
-    int64_t bytes = 0;  ///< of the narrowest element that memory holds; 0: none
+    int64_t bytes = 0;     ///< of the narrowest element that memory holds; 0: none
     bool product = false;  ///< of a dot
     bool matrix = false;   ///< all dots of the shape are of the matrix unit
     bool held = false;     ///< some tile of it lies in registers

@@ -84,7 +84,8 @@ void Ring::next(Writer& out) {
   out.line(fmt::format("{}<{}>();", s_.call("copy_async_wait"), stages_ - 2));
   s_.barrier(out);
   const std::string i = s_.c.loop_names.at(a.loop);
-  const Expr later = simplify(Expr::symbol(SymbolKind::loop, a.loop) + a.step * (stages_ - 1), s_.c.facts);
+  const Expr later =
+      simplify(Expr::symbol(SymbolKind::loop, a.loop) + a.step * (stages_ - 1), s_.c.facts);
   const std::string free = fmt::format("({0} == 0 ? {1} : {0} - 1)", stage_, stages_ - 1);
   copy(s_.c.text(later), free, out);
   for (size_t k = 0; k < loads_.size(); ++k) {

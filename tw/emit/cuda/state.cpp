@@ -40,13 +40,10 @@ State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapp
     : own_(std::move(p)),
       c(own_, s, cpu::thread_machine(kind), mapping),
       gpu(g),
-      placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0,
-                panels_allowed),
+      placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0, panels_allowed),
       scattered(scattered_before) {}
 
-std::string State::call(const std::string& function) {
-  return c.prelude.use_thread("tw_" + function);
-}
+std::string State::call(const std::string& function) { return c.prelude.outside("tw_" + function); }
 
 std::string State::digit(int64_t below, int64_t extent) {
   std::string text = call("thread") + "()";
