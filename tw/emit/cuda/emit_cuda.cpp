@@ -107,17 +107,10 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   out.close();
   out.line();
   const int threads = s.placement.threads();
-<<<<<<< HEAD
   out.open(
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}(const "
                   "__grid_constant__ Args args) {{",
                   threads, s.placement.multiplies() ? ", 1" : "", entry));
-=======
-  out.open(
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
-                  "__grid_constant__ Args args) {{",
-                  threads, entry));
->>>>>>> main
   cpu::declare_instances(p, "args.dims", out);
   out.line(fmt::format("u8* const workspace = args.workspace + {}() * {};", s.call("block"),
                        round_up(s.workspace_most, 16)));

@@ -15,7 +15,7 @@ class MultiplyAdd {
 
   void emit(Writer& out) {
     dot_.take_panels(true, out);
-    s_.c.prelude.use_thread("Pack");
+    s_.c.prelude.outside("Pack");
     Writer text;
     dot_.begin(text);
     for (size_t which = 0; which < 2; ++which) {

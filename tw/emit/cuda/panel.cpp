@@ -246,7 +246,7 @@ class Spreading {
   void emit(Writer& out) {
     if (count_ == 1) return elements(out);
     const std::string word = panel_word(s_, to_.form.dtype);
-    s_.c.prelude.use_thread("Pack");
+    s_.c.prelude.outside("Pack");
     const std::string pack = fmt::format("Pack<{}, {}>", word, count_);
     const std::string raw = s_.c.fresh("raw");
     out.line(fmt::format("{} {}[{}];", pack, raw, layout_.registers() / count_));

@@ -114,7 +114,7 @@ class MatrixDot {
   void pack_left(Writer& text) {
     const Type& type = s_.program().type(op_.in[0]);
     const ThreadValue& l = s_.placement.layout_of(type.shape);
-    s_.c.prelude.use_thread("Pack");
+    s_.c.prelude.outside("Pack");
     const Footprint reads = s_.reads_of(op_.in[0]);
     dot_.also_reads(reads);
     words_ = s_.c.fresh("left");
