@@ -152,7 +152,7 @@ void Placement::choose_threads(int64_t warps) {
   const auto threads = [](int64_t elements, int64_t each) {
     return static_cast<int64_t>(std::bit_ceil(uint64_t((elements + each - 1) / each)));
   };
-  int64_t n = std::clamp(threads(most, kElements), kFewThreads, kUsualThreads);
+  int64_t n = std::clamp(threads(most, kElements), kFewThreads, kMostThreads);
   if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kUsualThreads);
   while (n < kMostThreads && most / n > (sums > 0 ? kMostSums : kMostRegisters)) n *= 2;
   if (warps > 0) n = 32 * warps;
