@@ -108,9 +108,9 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   out.line();
   const int threads = s.placement.threads();
   out.open(
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}(const "
                   "__grid_constant__ Args args) {{",
-                  threads, entry));
+                  threads, s.placement.multiplies() ? ", 1" : "", entry));
   cpu::declare_instances(p, "args.dims", out);
   out.line(fmt::format("u8* const workspace = args.workspace + {}() * {};", s.call("block"),
                        round_up(s.workspace_most, 16)));
@@ -148,11 +148,19 @@ EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const Gpu
   const std::string entry = fmt::format("tw_{}_{}", lowered.name, hash_hex(key).substr(0, 8));
   const Program p = cpu::with_safe_names(lowered);
   std::set<ValueId> scattered;
+  bool panels = true;
   for (;;) {
     const size_t before = scattered.size();
-    cuda::State state(p, s, machine, mapping, kind, scattered);
+    cuda::State state(p, s, machine, mapping, kind, scattered, panels);
     state.c.debug_lines = debug_lines;
-    const cuda::Drafted t = cuda::write(state, entry, kind);
+    cuda::Drafted t;
+    try {
+      t = cuda::write(state, entry, kind);
+    } catch (const cuda::NoRoomForPanels&) {
+      panels = false;
+      scattered.clear();
+      continue;
+    }
     if (scattered.size() != before) continue;
     LaunchSpec launch = launch_spec(lowered);
     launch.entry = entry;

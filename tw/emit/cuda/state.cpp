@@ -36,11 +36,11 @@ bool Footprint::conflicts_with(const Footprint& before) const {
 }
 
 State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapping& mapping,
-             cpu::Thread kind, std::set<ValueId>& scattered_before)
+             cpu::Thread kind, std::set<ValueId>& scattered_before, bool panels_allowed)
     : own_(std::move(p)),
       c(own_, s, cpu::thread_machine(kind), mapping),
       gpu(g),
-      placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0),
+      placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0, panels_allowed),
       scattered(scattered_before) {}
 
 std::string State::call(const std::string& function) { return c.prelude.outside("tw_" + function); }
