@@ -52,7 +52,8 @@ using Unit = void*;
 
 bool has_nvrtc() { return library() != nullptr; }
 
-std::string nvrtc_complaints(const std::string& text, const std::string& arch) {
+std::string nvrtc_complaints(const std::string& text, const std::string& arch,
+                             const std::vector<const char*>& more) {
   const auto create =
       symbol<int (*)(Unit*, const char*, const char*, int, const char* const*, const char* const*)>(
           "nvrtcCreateProgram");
@@ -63,8 +64,9 @@ std::string nvrtc_complaints(const std::string& text, const std::string& arch) {
   Unit program = nullptr;
   create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr);
   const std::string target = "--gpu-architecture=" + arch;
-  const char* const options[] = {target.c_str(), "--std=c++17", "-diag-suppress=177"};
-  const int status = compile(program, 3, options);
+  std::vector<const char*> options = {target.c_str(), "--std=c++17", "-diag-suppress=177,186,550"};
+  options.insert(options.end(), more.begin(), more.end());
+  const int status = compile(program, static_cast<int>(options.size()), options.data());
   size_t size = 0;
   log_size(program, &size);
   std::string log(size, '\0');

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace tw::test {
 
@@ -8,7 +9,10 @@ namespace tw::test {
 /// the loader finds it.
 bool has_nvrtc();
 
-/// What NVRTC says of a text, nothing when it compiles; warnings count. Archs are "sm_80", ..
-std::string nvrtc_complaints(const std::string& text, const std::string& arch);
+/// What NVRTC says of a text, nothing when it compiles; warnings count, but for those of names that
+/// are never read and of comparisons that are always true. Archs are "sm_80", ..;
+/// `more` are further options.
+std::string nvrtc_complaints(const std::string& text, const std::string& arch,
+                             const std::vector<const char*>& more = {});
 
 }  // namespace tw::test

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+#include "tw/jit/compiler.h"
+
 #include "tests/emu/run.h"
 
 namespace tw::test {
@@ -185,12 +187,6 @@ TEST(Mutants, Matmul) {
             "stage + t * 8 + 1, a, 16",
             {EmuFault::misaligned},
             {"stage + t * 8 + 1"}},
-           {"pairs not aligned",
-            c,
-            "(c + lane % 4 * 2)",
-            "(c + lane % 4 * 2 + 1)",
-            {EmuFault::misaligned},
-            {"(c + lane % 4 * 2 + 1)"}},
            {"past the local array",
             c,
             "u32 a[4];",
@@ -206,6 +202,17 @@ TEST(Mutants, Matmul) {
        }) {
     expect_caught(m);
   }
+}
+
+TEST(Mutants, PairsNotAligned) {
+  if (find_compiler().family == CompilerFamily::clang)
+    GTEST_SKIP() << "clang does not check the addresses of structs that are copied";
+  expect_caught({"pairs not aligned",
+                 matmul_case(64, 16, 80),
+                 "(c + lane % 4 * 2)",
+                 "(c + lane % 4 * 2 + 1)",
+                 {EmuFault::misaligned},
+                 {"(c + lane % 4 * 2 + 1)"}});
 }
 
 TEST(Mutants, Histogram) {

@@ -12,8 +12,7 @@ class KernelMeaning : public testing::TestWithParam<KernelEntry> {};
 
 /// The interpreter knows nothing of compilers: when a program misses its reference here, the
 /// program is wrong; when it misses only in KernelSweep, a compiler is.
-TEST_P(KernelMeaning, ProgramIsItsReference) {
-  const KernelEntry& entry = GetParam();
+static void expect_reference(const KernelEntry& entry, const Target& target) {
   check::Sweep sweep({.values = {check::Values::uniform, check::Values::special}, .layouts = {}});
   for (const Problem& p : entry.sweep()) {
     Problem whole = complete(entry, p);
@@ -24,7 +23,7 @@ TEST_P(KernelMeaning, ProgramIsItsReference) {
       elements += count;
     }
     if (elements > 1500) continue;
-    Program program = entry.trace(whole, {machine_named("avx2"), 2});
+    Program program = entry.trace(whole, target);
     sweep.add(
         std::string(entry.name) + " " + to_string(whole),
         {.arguments = entry.arguments(whole),
@@ -33,6 +32,14 @@ TEST_P(KernelMeaning, ProgramIsItsReference) {
   }
   EXPECT_EQ(sweep.verdict(), "");
   EXPECT_GT(sweep.runs(), 0);
+}
+
+TEST_P(KernelMeaning, ProgramIsItsReference) {
+  expect_reference(GetParam(), {machine_named("avx2"), 2});
+}
+
+TEST_P(KernelMeaning, ProgramForAGpuIsItsReference) {
+  expect_reference(GetParam(), gpu_named("sm_90a"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Library, KernelMeaning, testing::ValuesIn(kernels::kernel_list()),

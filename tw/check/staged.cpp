@@ -37,8 +37,8 @@ void Staged::fetch() const {
   for (int64_t i = 0; i < image.count(); ++i) {
     if (i >= begin_ && i < begin_ + size) continue;
     if (image.data<unsigned char>()[i] == guard_byte(i)) continue;
-    throw DeviceError(fmt::format("byte {} beside {} was written", i - begin_ + range_.begin,
-                                  to_string(host_)));
+    throw DeviceError(
+        fmt::format("byte {} beside {} was written", i - begin_ + range_.begin, to_string(host_)));
   }
   if (size > 0) {
     std::memcpy(static_cast<char*>(host_.data) + range_.begin, image.data<char>() + begin_,

@@ -1,5 +1,6 @@
 #include "tw/check/verify.h"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <fmt/format.h>
@@ -19,6 +20,7 @@ constexpr double kVacuous = 0.02;
 Values allowed(Domain domain, Values wanted) {
   switch (domain) {
     case Domain::any:
+    case Domain::sorted:
       return wanted;
     case Domain::finite:
       return wanted == Values::special ? Values::uniform : wanted;
@@ -42,7 +44,11 @@ struct Call {
       (a.output ? outputs : inputs).push_back(g.view());
       (a.output ? guarded_outputs : guarded_inputs).push_back(&g);
       ValueStream stream(allowed(a.domain, values), a.dtype, ++seed);
-      if (!a.output) g.fill([&](int64_t) { return stream.next(); });
+      if (a.output) continue;
+      std::vector<double> elements(static_cast<size_t>(g.view().count()));
+      for (double& v : elements) v = stream.next();
+      if (a.domain == Domain::sorted) std::ranges::sort(elements);
+      g.fill([&](int64_t i) { return elements[static_cast<size_t>(i)]; });
     }
   }
 

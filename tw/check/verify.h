@@ -11,8 +11,8 @@
 namespace tw::check {
 
 /// What an input may hold. finite: no special values, as what they give is not defined. small:
-/// uniform ones only, as larger ones overflow an exponential of theirs.
-enum class Domain : uint8_t { any, finite, small };
+/// uniform ones only, as larger ones overflow an exponential of theirs. sorted: ascending.
+enum class Domain : uint8_t { any, finite, small, sorted };
 
 /// One tensor of a call, in the order of the program's parameters.
 struct Argument {

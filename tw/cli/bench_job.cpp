@@ -18,6 +18,9 @@ namespace {
 /// Coordinates of an axis that a verification recomputes.
 constexpr int64_t kSample = 16;
 
+/// Of values that must ascend as many are equal.
+constexpr int64_t kAlike = 4;
+
 /// Values in [-1, 1), bytes of any value, by a 64-bit linear congruential step (Knuth): quick
 /// enough for gigabytes.
 void fill_uniform(const TensorView& to, uint64_t seed) {
@@ -178,7 +181,13 @@ measure::Job job_of(const BenchCase& c) {
     if (c.transposed.contains(a.name)) spec.strides = column_major(a.dims);
     (a.output ? job.outputs : job.inputs).push_back(spec);
   }
-  job.fill = [](int, const TensorView& to, uint64_t seed) { fill_uniform(to, seed); };
+  std::vector<bool> sorted;
+  for (const Argument& a : c.kernel->arguments(c.problem))
+    if (!a.output) sorted.push_back(a.domain == check::Domain::sorted);
+  job.fill = [sorted](int input, const TensorView& to, uint64_t seed) {
+    if (!sorted[static_cast<size_t>(input)]) return fill_uniform(to, seed);
+    for (int64_t i = 0; i < to.count(); ++i) set(to, i, static_cast<double>(i / kAlike));
+  };
   const auto expectations = std::make_shared<Expectations>(c);
   job.verify = [expectations](const measure::TensorSet& set, uint64_t seed) {
     return expectations->worst_ratio(set, seed);

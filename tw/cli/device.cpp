@@ -32,10 +32,9 @@ std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>
   if (a.device == "interp")
     return [program = program_for(k, p, Device::open("cpu:0"), a)](
                const auto& in, const auto& out) { interpret(program, in, out); };
-  return [kernel = kernel_for(k, p, a), device = open_device(a.device)](
-             const auto& in, const auto& out) {
-    check::run_on_host_tensors(kernel, device, in, out);
-  };
+  return
+      [kernel = kernel_for(k, p, a), device = open_device(a.device)](
+          const auto& in, const auto& out) { check::run_on_host_tensors(kernel, device, in, out); };
 }
 
 std::string run_call(const Call& call, const Arguments& a) {

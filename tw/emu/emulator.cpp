@@ -114,7 +114,7 @@ int64_t block_count(const LaunchSpec& spec, std::span<const int64_t> dims, int64
 }
 
 int resident_count(const LaunchSpec& spec, int64_t blocks, int asked) {
-  constexpr int64_t kMostThreads = 4096;
+  constexpr int64_t kMostThreads = 1024;
   const int64_t fit = std::max<int64_t>(1, kMostThreads / spec.threads);
   return static_cast<int>(std::min(blocks, asked > 0 ? int64_t{asked} : fit));
 }
@@ -197,7 +197,8 @@ EmuReport run_emulated(const std::string& text, const LaunchSpec& spec,
   emu::Memory memory(options.seed);
   const emu::Arguments arguments(spec, args, memory);
   for (int i = 0; i < grid.resident; ++i) {
-    grid.shared.push_back(memory.add({.name = "shared memory", .bytes = spec.shared_bytes}, 0));
+    grid.shared.push_back(
+        memory.add({.name = "shared memory", .bytes = spec.shared_bytes, .shared = true}, 0));
   }
   const size_t workspace =
       memory.add({.name = "workspace", .bytes = spec.scratch_bytes * grid.blocks}, 0);

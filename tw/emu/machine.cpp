@@ -222,23 +222,20 @@ void Machine::fail_access(const Conflict& c, const Region& r, bool write, uint64
 
 Region& Machine::region_of(const void* address, uint64_t bytes, bool write, Place place) {
   Region* r = memory_.find(address, bytes);
-  const Thread& t = *current_;
-  const std::string me = who(t.clock.now(), grid_.threads);
-  const bool foreign = r && r->name == "shared memory" && r != &memory_.region(t.block->shared);
-  if (!r || foreign) {
-    const Region* near = memory_.nearest(address);
-    const std::string at =
-        near ? fmt::format("byte {} of {}, which has {}",
-                           static_cast<const char*>(address) - near->begin, near->name, near->bytes)
-             : fmt::format("address {}, far from all arguments", address);
-    fail(EmuFault::out_of_bounds,
-         fmt::format("{} {} {} bytes at {} @0", me, write ? "writes" : "reads", bytes, at),
-         {place});
-  }
-  if (write && !r->writable)
+  const Region* own = &memory_.region(current_->block->shared);
+  if (r && (!r->shared || r == own) && (!write || r->writable)) return *r;
+  const std::string me = who(current_->clock.now(), grid_.threads);
+  if (r && !r->shared)
     fail(EmuFault::out_of_bounds, fmt::format("{} writes to the input {} @0", me, r->name),
          {place});
-  return *r;
+  const Region* near = memory_.nearest(address);
+  const std::string at = near ? fmt::format("byte {} of {}{}, which has {}",
+                                            static_cast<const char*>(address) - near->begin,
+                                            near->shared && near != own ? "another block's " : "",
+                                            near->name, near->bytes)
+                              : fmt::format("address {}, far from all arguments", address);
+  fail(EmuFault::out_of_bounds,
+       fmt::format("{} {} {} bytes at {} @0", me, write ? "writes" : "reads", bytes, at), {place});
 }
 
 void Machine::access(void* address, uint64_t bytes, bool write, Place place) {
@@ -249,16 +246,14 @@ void Machine::access(void* address, uint64_t bytes, bool write, Place place) {
     leave();
   }
   if (bytes == 0) return;
-  Region* r = memory_.find(address, bytes);
-  const bool plain = r && (!write || r->writable) && r->name != "shared memory";
-  if (!plain) r = &region_of(address, bytes, write, place);
+  Region& r = region_of(address, bytes, write, place);
   if (!grid_.check) return;
-  const int64_t offset = static_cast<char*>(address) - r->begin;
+  const int64_t offset = static_cast<char*>(address) - r.begin;
   const auto n = static_cast<int64_t>(bytes);
   Clock& clock = current_->clock;
-  const std::optional<Conflict> c = write ? memory_.write(clock, *r, offset, n, place)
-                                          : memory_.read(clock, *r, offset, n, place);
-  if (c) fail_access(*c, *r, write, bytes, place);
+  const std::optional<Conflict> c =
+      write ? memory_.write(clock, r, offset, n, place) : memory_.read(clock, r, offset, n, place);
+  if (c) fail_access(*c, r, write, bytes, place);
 }
 
 void Machine::fault(int32_t line, void* address, uint64_t alignment) {

@@ -29,10 +29,12 @@ const std::vector<std::string> kFlags = {"-std=c++17",
                                          "-w",
                                          "-pipe"};
 
-std::string joined_flags() {
-  std::string all;
-  for (const std::string& flag : kFlags) all += flag + " ";
-  return all;
+std::vector<std::string> flags_of(const Compiler& compiler) {
+  std::vector<std::string> flags = kFlags;
+  // clang takes a read for seen where a write of the same place follows.
+  if (compiler.family == CompilerFamily::clang)
+    flags.insert(flags.end(), {"-mllvm", "-tsan-instrument-read-before-write=1"});
+  return flags;
 }
 
 /// The parameter of a kernel is a struct by value; a caller that does not know it has its address.
@@ -52,15 +54,16 @@ T symbol(const Module& module, const char* name) {
 
 std::shared_ptr<const Module> module_of(const std::string& text) {
   const Compiler compiler = find_compiler();
+  const std::vector<std::string> flags = flags_of(compiler);
   const std::string key =
-      fmt::format("emulated\n{}\n{}\n{}", compiler.identity, joined_flags(), text);
+      fmt::format("emulated\n{}\n{}\n{}", compiler.identity, fmt::join(flags, " "), text);
   const std::shared_ptr<Cache> cache = Cache::of_environment();
   if (auto loaded = cache->load(key)) return loaded->module;
   const Cache::Turn turn(*cache, key);
   if (turn.waited()) {
     if (auto loaded = cache->load(key)) return loaded->module;
   }
-  return cache->store(key, "", compile_shared(compiler, kFlags, text), text).module;
+  return cache->store(key, "", compile_shared(compiler, flags, text), text).module;
 }
 
 }  // namespace

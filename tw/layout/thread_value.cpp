@@ -103,8 +103,7 @@ ThreadValue blocked(const std::vector<int64_t>& tile, int64_t threads, size_t ve
 
 ThreadValue slice(const ThreadValue& l, size_t axis) {
   std::vector<int> of;
-  for (size_t a = 0; a < l.tile.size(); ++a)
-    of.push_back(a == axis ? -1 : static_cast<int>(a));
+  for (size_t a = 0; a < l.tile.size(); ++a) of.push_back(a == axis ? -1 : static_cast<int>(a));
   std::vector<int64_t> tile = l.tile;
   tile[axis] = 1;
   return renamed(l, of, tile);

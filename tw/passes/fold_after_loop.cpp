@@ -60,7 +60,8 @@ class Loops {
     if (own == combine->in.end() || uses_[argument] != 1) return std::nullopt;
     const ValueId folded = combine->in[own == combine->in.begin() ? 1 : 0];
     Op* fold = defining(body, folded);
-    if (fold == nullptr || fold->code != Opcode::reduce || fold->in.size() != 1) return std::nullopt;
+    if (fold == nullptr || fold->code != Opcode::reduce || fold->in.size() != 1)
+      return std::nullopt;
     const Combiner how = fold->as<ReduceAttr>().combiner;
     if (how == Combiner::custom || opcode_of(how) != combine->code) return std::nullopt;
     if (uses_[folded] != 1 || uses_[combine->out[0]] != 1) return std::nullopt;
@@ -82,7 +83,8 @@ class Loops {
     const auto value = [&](const Type& t) { return p_.new_value(t, at); };
     const ValueId none = value(whole), argument = value(whole), next = value(whole);
     const ValueId all = value(whole), sum = value(small);
-    before.push_back(op(Opcode::full, at, {}, {none}, FullAttr{neutral(how.combiner, whole.dtype)}));
+    before.push_back(
+        op(Opcode::full, at, {}, {none}, FullAttr{neutral(how.combiner, whole.dtype)}));
     const Opcode code = found->combine->code;
     *found->combine = op(code, at, {argument, x}, {next}, NoneAttr{});
     body.ops.erase(body.ops.begin() + (found->fold - body.ops.data()));

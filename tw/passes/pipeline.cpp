@@ -63,7 +63,8 @@ std::vector<const Pass*> all_passes() {
 
 std::string known_passes() {
   std::string known;
-  for (const Pass* pass : all_passes()) known += (known.empty() ? "" : ", ") + std::string(pass->name);
+  for (const Pass* pass : all_passes())
+    known += (known.empty() ? "" : ", ") + std::string(pass->name);
   return known;
 }
 
@@ -74,7 +75,8 @@ struct Dump {
     if (passes == "all") passes = "*";
     if (const size_t split = wish.find('@'); split != std::string::npos)
       programs = wish.substr(split + 1);
-    if (std::ranges::none_of(all_passes(), [&](const Pass* p) { return matches(passes, p->name); })) {
+    if (std::ranges::none_of(all_passes(),
+                             [&](const Pass* p) { return matches(passes, p->name); })) {
       throw UserError(fmt::format("TW_DUMP is '{}', which names no pass", wish),
                       fmt::format("known passes: {}, all", known_passes()));
     }

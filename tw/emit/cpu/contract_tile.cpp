@@ -12,7 +12,7 @@ constexpr int kRowsPerPointer = 5;  // x86 addresses base + {0, 1, 2, 4} strides
 
 /// Keeps a vector of B in its register; otherwise g++ 12 reads it again for every product.
 std::string pin(const CpuMachine& machine, const std::string& name) {
-  if (machine.isa == "generic") return "";
+  if (machine.isa == "generic" || machine.vector_bytes == 1) return "";
   const char* kind = machine.isa == "neon" ? "w" : machine.isa == "avx512" ? "v" : "x";
   return fmt::format(" asm(\"\" : \"+{}\"({}));", kind, name);
 }

@@ -34,7 +34,8 @@ class DotNest {
     j_ = c.new_loop("j", type_.shape[1]);
     k_ = c.new_loop("k", a.shape[1]);
     depth_ = a.shape[1];
-    const int64_t fit = c.machine.vector_bytes / bytes(register_type(type_.dtype));
+    const int64_t fit =
+        std::max<int64_t>(c.machine.vector_bytes / bytes(register_type(type_.dtype)), 1);
     lanes_ = static_cast<int>(
         std::min<int64_t>(fit, std::bit_floor(static_cast<uint64_t>(type_.shape[1]))));
   }

@@ -301,11 +301,13 @@ std::string use_own(Prelude& prelude, AtomicOp op, DType t) {
 
 }  // namespace
 
-// The scope is not looked at: all threads of a process share one memory.
+// Threads of a GPU have functions for it (tw/emit/cuda). Of those of a process the scope is not
+// looked at: they share one memory.
 std::string use_atomic(Prelude& prelude, const AtomicAttr& how, DType t, bool own) {
-  if (prelude.for_thread())
-    return prelude.use_thread(
+  if (prelude.for_thread()) {
+    return prelude.outside(
         fmt::format("tw_atomic_{}_{}_{}", name(how.op), name(how.order), name(how.scope)));
+  }
   if (own) return use_own(prelude, how.op, t);
   const std::string f = fmt::format("tw_atomic_{}_{}_{}", name(how.op), name(t), name(how.order));
   Fill values{{"T", prelude.type(t)}, {"name", f}, {"order", order_text(how.order)}};

@@ -46,6 +46,9 @@ class Prelude {
   std::string use(const std::string& function, DType t, int lanes);
   /// Text that only one kind of kernel needs, once per key.
   void add(const std::string& key, const std::string& text);
+  /// A function that text for a thread calls and that stands elsewhere; returns its name.
+  const std::string& outside(const std::string& name) { return *outside_.insert(name).first; }
+  const std::set<std::string>& outside() const { return outside_; }
   /// All of it, with `abi` after the types of numbers.
   std::string text(std::string_view abi) const;
   /// Whether the machine's table has stores around the caches, and whether one was asked for.
@@ -60,11 +63,6 @@ class Prelude {
   const CpuMachine& machine() const { return *machine_; }
   /// Whether the text is for one thread of a GPU, or of its emulator: of one lane.
   bool for_thread() const { return machine_->isa == "cuda" || machine_->isa == "emu"; }
-  /// Asks for a function of threads (emit/cuda prints them) by its name in text, which it gives.
-  std::string use_thread(const std::string& function) {
-    return *thread_functions_.insert(function).first;
-  }
-  const std::set<std::string>& thread_functions() const { return thread_functions_; }
   /// What stands before a function or a table in text for a GPU.
   std::string placed() const { return machine_->isa == "cuda" ? "__device__ " : ""; }
 
@@ -76,7 +74,7 @@ class Prelude {
   const CpuMachine* machine_;
   std::set<std::pair<DType, int>> types_, unaligned_;
   bool streamed_ = false, vnni_ = false;
-  std::set<std::string> used_, thread_functions_;
+  std::set<std::string> used_, outside_;
   std::vector<std::string> functions_;
 };
 

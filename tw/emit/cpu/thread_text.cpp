@@ -213,9 +213,9 @@ std::optional<PreludeFunction> thread_function(const CpuMachine& machine, const 
 }
 
 const CpuMachine& thread_machine(Thread kind) {
-  static const CpuMachine cuda{.name = "thread", .isa = "cuda", .march = "", .vector_bytes = 4};
+  static const CpuMachine cuda{.name = "thread", .isa = "cuda", .march = "", .vector_bytes = 1};
   static const CpuMachine emulated{
-      .name = "emulated thread", .isa = "emu", .march = "", .vector_bytes = 4};
+      .name = "emulated thread", .isa = "emu", .march = "", .vector_bytes = 1};
   return kind == Thread::cuda ? cuda : emulated;
 }
 

@@ -31,7 +31,8 @@ void share_scattered(State& s, ValueId a, ValueId b) {
 /// A fresh tile with the elements of v, so that targets may be written while others are read.
 ValueId copied(State& s, ValueId v, Writer& out) {
   ValueId copy = s.copy_of(v);
-  keep_elements(s, copy, [&](Nest& n) { return n.value(v); }, s.reads_of(v), out);
+  keep_elements(
+      s, copy, [&](Nest& n) { return n.value(v); }, s.reads_of(v), out);
   return copy;
 }
 
@@ -124,9 +125,9 @@ void emit_if(State& s, const Op& op, Writer& out) {
 using EmitStatement = void (*)(State& s, const Op& op, Writer& out);
 
 const std::pair<Opcode, EmitStatement> kStatements[] = {
-    {Opcode::store, emit_store}, {Opcode::scatter, emit_place}, {Opcode::atomic, emit_place},
-    {Opcode::reduce, emit_reduce}, {Opcode::scan, emit_scan},   {Opcode::top_k, emit_top_k},
-    {Opcode::dot, emit_dot},     {Opcode::for_, emit_for},      {Opcode::while_, emit_while},
+    {Opcode::store, emit_store},   {Opcode::scatter, emit_place}, {Opcode::atomic, emit_place},
+    {Opcode::reduce, emit_reduce}, {Opcode::scan, emit_scan},     {Opcode::top_k, emit_top_k},
+    {Opcode::dot, emit_dot},       {Opcode::for_, emit_for},      {Opcode::while_, emit_while},
     {Opcode::if_, emit_if},
 };
 

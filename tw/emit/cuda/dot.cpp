@@ -102,7 +102,8 @@ class PlainDot {
           const Symbol step = s_.c.new_symbol(k, SymbolFact{{0, depth_ - 1}, 1});
           Expression inner(s_.c);
           bind_memory(s_, inner);
-          const Reg next = product(inner, n.at(), Reg{sum, sum_type(), 1, 0, 0}, Expr::symbol(step));
+          const Reg next =
+              product(inner, n.at(), Reg{sum, sum_type(), 1, 0, 0}, Expr::symbol(step));
           Writer& body = e.body(e.depth());
           body.line(fmt::format("{} {} = {};", s_.c.prelude.type(sum_type()), sum, first.text));
           body.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", k, depth_));

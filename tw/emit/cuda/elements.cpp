@@ -46,7 +46,8 @@ void keep_elements(State& s, ValueId v, const std::function<Reg(Nest&)>& element
   if (!s.in_memory(v)) return;
   s.reserve(v, out);
   if (s.in_registers(v)) {
-    spread(s, v, [&](Nest& n) { return n.value(v); }, {}, out);
+    spread(
+        s, v, [&](Nest& n) { return n.value(v); }, {}, out);
   } else {
     spread(s, v, element, reads, out);
   }
@@ -64,10 +65,12 @@ void emit_kept(State& s, const Op& op, Writer& out) {
       s.append(reads, text, out);
       if (!s.in_memory(v)) return;
       s.reserve(v, out);
-      return spread(s, v, [&](Nest& n) { return n.value(v); }, {}, out);
+      return spread(
+          s, v, [&](Nest& n) { return n.value(v); }, {}, out);
     }
   }
-  keep_elements(s, v, [&](Nest& n) { return n.computed(op); }, reads, out);
+  keep_elements(
+      s, v, [&](Nest& n) { return n.computed(op); }, reads, out);
 }
 
 void assign(State& s, ValueId v, ValueId target, Writer& out) {
@@ -85,8 +88,8 @@ void assign(State& s, ValueId v, ValueId target, Writer& out) {
   if (s.c.storage.contains(target)) {
     const ValueId from = tile != s.tiles.end() ? target : v;
     const Storage storage = s.c.storage.at(target);
-    spread(s, target, [&](Nest& n) { return n.value(from); },
-           from == v ? reads : Footprint{}, out);
+    spread(
+        s, target, [&](Nest& n) { return n.value(from); }, from == v ? reads : Footprint{}, out);
   }
 }
 

@@ -59,8 +59,7 @@ void declare_scratch(State& s, Writer& declared, Writer& cleared) {
     const std::string type = cpu::pointer_type(s.c.prelude, a.dtype, true);
     Touched where;
     const int64_t bytes = scratch_bytes(a);
-    const std::string words =
-        s.reserve_bytes("u8", "scratch", bytes, a.name, declared, where);
+    const std::string words = s.reserve_bytes("u8", "scratch", bytes, a.name, declared, where);
     declared.line(fmt::format("{0} const {1} = ({0}){2};", type, a.name, words));
     int64_t stride = 1;
     for (size_t axis = a.dims.size(); axis-- > 0; stride *= a.dims[axis].constant()) {
@@ -96,8 +95,9 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   declare_scratch(s, declared, cleared);
   emit_region(s, p.body, body);
   out.line(args_struct(p));
-  out.open("__device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared, u8* "
-           "workspace) {");
+  out.open(
+      "__device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared, u8* "
+      "workspace) {");
   declare_arguments(s, out);
   declare_coordinates(s, out);
   out.append(declared);
@@ -107,9 +107,10 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   out.close();
   out.line();
   const int threads = s.placement.threads();
-  out.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
-                       "__grid_constant__ Args args) {{",
-                       threads, entry));
+  out.open(
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
+                  "__grid_constant__ Args args) {{",
+                  threads, entry));
   cpu::declare_instances(p, "args.dims", out);
   out.line(fmt::format("u8* const workspace = args.workspace + {}() * {};", s.call("block"),
                        round_up(s.workspace_most, 16)));
@@ -121,7 +122,7 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   out.close();
   out.close();
   const std::string functions = thread_prelude(
-      s.c.prelude.thread_functions(), kind == cpu::Thread::cuda ? PreludeKind::cuda : PreludeKind::emulated);
+      s.c.prelude.outside(), kind == cpu::Thread::cuda ? PreludeKind::cuda : PreludeKind::emulated);
   return {fmt::format("{}\n{}\n{}", functions, s.c.prelude.text(""), out.text()), threads,
           s.shared_most, round_up(s.workspace_most, 16)};
 }

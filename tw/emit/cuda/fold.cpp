@@ -130,8 +130,7 @@ class Reduction {
   }
 
   void guard_axis(Nest& n, size_t a) {
-    n.require(n.depth_of(n.at()[a]),
-              fmt::format("{} < {}", s_.c.text(n.at()[a]), whole_.tile[a]));
+    n.require(n.depth_of(n.at()[a]), fmt::format("{} < {}", s_.c.text(n.at()[a]), whole_.tile[a]));
   }
 
   Reg neutral() const {
@@ -176,8 +175,9 @@ class Reduction {
     for (size_t k = 0; k < acc_.size(); ++k) {
       mine.push_back(accumulator(n, k));
       mine[k].loops = innermost(e);
-      other.push_back(e.define(acc_[k].type.dtype, 1, innermost(e),
-                               fmt::format("{}({}, {})", s_.call("shuffle_xor"), mine[k].text, bit)));
+      other.push_back(
+          e.define(acc_[k].type.dtype, 1, innermost(e),
+                   fmt::format("{}({}, {})", s_.call("shuffle_xor"), mine[k].text, bit)));
     }
     write(n, custom() ? combine_in_order(e, mine, other, bit) : combine(e, mine, other));
     n.emit(out);
@@ -209,8 +209,8 @@ class Reduction {
         const int64_t inside = std::max<int64_t>(1, 32 / below);
         const int64_t outside = m.extent / std::min(inside, m.extent);
         const std::string d = s_.digit(below * (m.extent / outside), outside);
-        w.number += w.number.empty() ? fmt::format("({})", d)
-                                     : fmt::format(" + ({}) * {}", d, w.count);
+        w.number +=
+            w.number.empty() ? fmt::format("({})", d) : fmt::format(" + ({}) * {}", d, w.count);
         w.count *= outside;
       }
       below *= m.extent;
@@ -242,8 +242,8 @@ class Reduction {
     for (const Tile& t : acc_) {
       const DType reg = t.type.dtype == b1 ? u8 : register_type(t.type.dtype);
       Touched where;
-      parts.push_back(s_.reserve_bytes(s_.c.prelude.type(reg), "part", w.count * elements * bytes(reg),
-                                       "", out, where));
+      parts.push_back(s_.reserve_bytes(s_.c.prelude.type(reg), "part",
+                                       w.count * elements * bytes(reg), "", out, where));
       f.writes.push_back(where);
     }
     write_parts(w, parts, f, out);
@@ -293,8 +293,8 @@ class Reduction {
     for (size_t k = 0; k < parts.size(); ++k) {
       mine.push_back(accumulator(n, k));
       mine[k].loops = innermost(e);
-      other.push_back(e.define(acc_[k].type.dtype, 1, innermost(e),
-                               part(n, k, s_.c.text(warp + 1))));
+      other.push_back(
+          e.define(acc_[k].type.dtype, 1, innermost(e), part(n, k, s_.c.text(warp + 1))));
     }
     write(n, combine(e, mine, other));
     n.emit(text);
@@ -309,7 +309,8 @@ class Reduction {
       const ValueId v = op_.out[k];
       const Tile acc = acc_[k];
       if (folded_ == s_.placement.layout_of(s_.program().type(v).shape)) {
-        keep_elements(s_, v, [&](Nest& n) { return result(n, acc, v); }, {}, out);
+        keep_elements(
+            s_, v, [&](Nest& n) { return result(n, acc, v); }, {}, out);
         continue;
       }
       // Another layout keeps this shape's tiles: through memory.

@@ -50,8 +50,9 @@ std::string open_lines(State& s, const Lines& lines, Writer& out) {
 }
 
 Reg read_register(State& s, const std::string& place, DType t) {
-  return Reg{fmt::format("{}({})", s.c.prelude.use("load", t == b1 ? b1 : register_type(t), 1), place),
-             t, 1, 0, 0};
+  return Reg{
+      fmt::format("{}({})", s.c.prelude.use("load", t == b1 ? b1 : register_type(t), 1), place), t,
+      1, 0, 0};
 }
 
 void scan_line(State& s, const Op& op, const Lines& lines, const std::string& line, Writer& out) {
@@ -71,7 +72,8 @@ void scan_line(State& s, const Op& op, const Lines& lines, const std::string& li
     const DType held = custom ? t : register_type(t);
     acc.push_back({s.c.fresh("acc"), held, 1, 0, 0});
     const std::string type = s.c.prelude.type(register_type(held));
-    out.line(fmt::format("{} {} = {};", type, acc[n].text, read_register(s, place(n, "0"), t).text));
+    out.line(
+        fmt::format("{} {} = {};", type, acc[n].text, read_register(s, place(n, "0"), t).text));
   }
   out.open(fmt::format("for (int {0} = 1; {0} < {1}; ++{0}) {{", k, lines.length));
   Expression e(s.c);
@@ -97,8 +99,9 @@ void scan_line(State& s, const Op& op, const Lines& lines, const std::string& li
     r.dtype = t;
     const Reg rounded = custom ? r : round.rounded(r);
     out.append(round.body(0));
-    out.line(fmt::format("{}({}, {});", s.c.prelude.use("store", t == b1 ? b1 : register_type(t), 1),
-                         place(n, k), rounded.text));
+    out.line(fmt::format("{}({}, {});",
+                         s.c.prelude.use("store", t == b1 ? b1 : register_type(t), 1), place(n, k),
+                         rounded.text));
   }
   out.close();
 }

@@ -23,8 +23,8 @@ ThreadValue product_layout(const Extents& shape, int64_t threads) {
   ThreadValue across = layout::blocked({shape[1]}, columns, 0, 4);
   ThreadValue down = layout::blocked({shape[0]}, threads / across.thread_count(), 0, 1);
   ThreadValue l{shape, {}, {}};
-  const auto add = [](std::vector<ThreadValue::Mode>& to, const std::vector<ThreadValue::Mode>& from,
-                      int axis) {
+  const auto add = [](std::vector<ThreadValue::Mode>& to,
+                      const std::vector<ThreadValue::Mode>& from, int axis) {
     for (ThreadValue::Mode m : from) {
       if (m.axis >= 0) m.axis = axis;
       to.push_back(m);
@@ -104,7 +104,8 @@ void Placement::visit(const Region& r, int depth) {
 void Placement::choose_threads(int64_t warps) {
   int64_t most = 1;
   for (const auto& [shape, s] : shapes_) most = std::max(most, count(shape));
-  const auto wanted = static_cast<int64_t>(std::bit_ceil(uint64_t((most + kElements - 1) / kElements)));
+  const auto wanted =
+      static_cast<int64_t>(std::bit_ceil(uint64_t((most + kElements - 1) / kElements)));
   int64_t n = std::clamp(wanted, kFewThreads, kUsualThreads);
   while (n < kMostThreads && most / n > kMostRegisters) n *= 2;
   if (warps > 0) n = 32 * warps;
@@ -143,7 +144,8 @@ ThreadValue Placement::choose(const Extents& shape) const {
 bool Placement::cheap(ValueId v) const {
   const Op* op = c_.def[v];
   if (op == nullptr || kept(*op)) return true;
-  if (op->code == Opcode::full || op->code == Opcode::iota || op->code == Opcode::index) return true;
+  if (op->code == Opcode::full || op->code == Opcode::iota || op->code == Opcode::index)
+    return true;
   if (!moves_elements(op->code)) return false;
   return cheap(op->in[0]);
 }

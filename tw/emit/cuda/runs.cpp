@@ -35,9 +35,9 @@ std::string inside_run(State& s, const View& view, const Coords& coords, int64_t
   const auto add = [&](const std::string& t) { text += (text.empty() ? "" : " && ") + t; };
   const Param& p = s.program().params[view.param];
   for (size_t axis = 0; axis < coords.size(); ++axis) {
-    const Expr last =
-        static_cast<int>(axis) == unit ? simplify(coords[axis] + (count - 1), s.c.facts)
-                                       : coords[axis];
+    const Expr last = static_cast<int>(axis) == unit
+                          ? simplify(coords[axis] + (count - 1), s.c.facts)
+                          : coords[axis];
     if (!prove_le(0, coords[axis], s.c.facts)) add(fmt::format("{} >= 0", s.c.text(coords[axis])));
     if (!prove_le(last + 1, p.dims[axis], s.c.facts))
       add(fmt::format("{} < {}", s.c.text(last), s.c.text(p.dims[axis])));
@@ -67,7 +67,7 @@ std::string stored_type(State& s, DType t) {
 }
 
 std::string pack_type(State& s, DType t, int64_t count) {
-  s.c.prelude.use_thread("Pack");
+  s.c.prelude.outside("Pack");
   return fmt::format("Pack<{}, {}>", stored_type(s, t), count);
 }
 

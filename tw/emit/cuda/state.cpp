@@ -43,9 +43,7 @@ State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapp
       placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0),
       scattered(scattered_before) {}
 
-std::string State::call(const std::string& function) {
-  return c.prelude.use_thread("tw_" + function);
-}
+std::string State::call(const std::string& function) { return c.prelude.outside("tw_" + function); }
 
 std::string State::digit(int64_t below, int64_t extent) {
   std::string text = call("thread") + "()";

@@ -35,6 +35,7 @@ struct Region {
   std::string name;  ///< "argument 'x'", "shared memory"
   char* begin = nullptr;
   int64_t bytes = 0;
+  bool shared = false;  ///< of one block
   bool writable = true, initialised = false;
   int granule = 4;  ///< bytes of a cell: 4 until some access is narrower
   Cell* cells = nullptr;

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
 #include "tw/kernels/attention/attention.h"
 #include "tw/kernels/attention/merge.h"
+#include "tw/kernels/block_tile.h"
 
 namespace tw::kernels {
 namespace {
@@ -97,8 +99,11 @@ std::vector<Argument> merge_arguments(const Problem& p) {
           {"O", p.dtype, elements, true},   {"L", f32, states, true}};
 }
 
-Program merge_trace(const Problem& p, const Target&) {
-  return attention_merge(p.dtype, p.extent("head"));
+Program merge_trace(const Problem& p, const Target& target) {
+  const int64_t head = p.extent("head");
+  if (target.gpu() == nullptr) return attention_merge(p.dtype, head);
+  return attention_merge(p.dtype, head,
+                         std::clamp<int64_t>(2048 / extent_for(head, 1, 2048), 1, 64));
 }
 
 std::vector<Problem> attention_bench() {

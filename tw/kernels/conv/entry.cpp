@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
+#include "tw/kernels/block_tile.h"
 #include "tw/kernels/conv/conv.h"
 
 namespace tw::kernels {
@@ -25,12 +26,8 @@ ConvForm conv_form(const Problem& p, int axes) {
   return f;
 }
 
-/// The smallest of 16, 32, 64 that holds them, else 64.
-int64_t block_of(int64_t extent) {
-  for (const int64_t block : {16, 32})
-    if (extent <= block) return block;
-  return 64;
-}
+/// The smallest power of two from 16 that holds them, at most 64.
+int64_t block_of(int64_t extent) { return extent_for(extent, 16, 64); }
 
 std::vector<Argument> conv_arguments(const Problem& p, int axes) {
   const ConvForm f = conv_form(p, axes);
@@ -50,16 +47,27 @@ std::vector<Argument> conv_arguments(const Problem& p, int axes) {
 std::vector<Argument> conv1d_arguments(const Problem& p) { return conv_arguments(p, 1); }
 std::vector<Argument> conv2d_arguments(const Problem& p) { return conv_arguments(p, 2); }
 
-Program trace_conv(const Problem& p, int axes) {
+ConvTiling conv_tiling_gpu(const ConvForm& f, int64_t channels, int64_t terms) {
+  if (f.depthwise) {
+    const int64_t wide = extent_for(channels, 8, 64);
+    return {.pixels = 2048 / wide, .channels = wide};
+  }
+  const int64_t most = f.dtype == f32 ? 64 : 128, deep = f.dtype == f32 ? 16 : 32;
+  return {most, extent_for(channels, 16, most), extent_for(terms, 16, deep)};
+}
+
+Program trace_conv(const Problem& p, const Target& target, int axes) {
   const ConvForm f = conv_form(p, axes);
   const int64_t c = p.extent("c") / f.groups, k = p.extent("k") / f.groups;
   const int64_t terms = f.flat ? c * f.h.kernel * f.w.kernel : c;
-  return conv(f, {.pixels = f.depthwise ? 16 : 64,
-                  .channels = block_of(f.depthwise ? p.extent("k") : k),
-                  .terms = block_of(terms)});
+  const int64_t channels = f.depthwise ? p.extent("k") : k;
+  if (target.gpu() != nullptr) return conv(f, conv_tiling_gpu(f, channels, terms));
+  return conv(
+      f,
+      {.pixels = f.depthwise ? 16 : 64, .channels = block_of(channels), .terms = block_of(terms)});
 }
-Program trace_conv1d(const Problem& p, const Target&) { return trace_conv(p, 1); }
-Program trace_conv2d(const Problem& p, const Target&) { return trace_conv(p, 2); }
+Program trace_conv1d(const Problem& p, const Target& t) { return trace_conv(p, t, 1); }
+Program trace_conv2d(const Problem& p, const Target& t) { return trace_conv(p, t, 2); }
 
 using Shape = std::map<std::string, int64_t>;
 
@@ -170,7 +178,11 @@ std::vector<Argument> pool_arguments(const Problem& p) {
           {"Y", p.dtype, {n, f.h.places(h), f.w.places(w), c}, true}};
 }
 
-Program trace_pool(const Problem& p, const Target&) {
+Program trace_pool(const Problem& p, const Target& target) {
+  if (target.gpu() != nullptr) {
+    const int64_t wide = extent_for(p.extent("c"), 8, 64);
+    return pool2d(pool_form(p), {.pixels = 2048 / wide, .channels = wide});
+  }
   return pool2d(pool_form(p), {.channels = block_of(p.extent("c"))});
 }
 

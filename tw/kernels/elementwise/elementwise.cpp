@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tw/base/error.h"
+#include "tw/kernels/block_tile.h"
 
 namespace tw::kernels {
 
@@ -71,6 +72,9 @@ static const Function kFunctions[] = {
      [](double a, double b) { return a / b; }},
     {"max", true, [](const Tile& a, const Tile& b) { return max(a, b); }, reference_max, 0, true},
     {"min", true, [](const Tile& a, const Tile& b) { return min(a, b); }, reference_min, 0, true},
+    {"swiglu", true, [](const Tile& a, const Tile& b) { return silu(a) * b; },
+     [](double a, double b) { return reference_silu(a, 0) * b; },
+     stated_ulps(Opcode::exp, f32) + 3},
     {"relu", false, [](const Tile& a, const Tile&) { return relu(a); },
      [](double a, double) { return reference_max(a, 0.0); }, 0, true},
     {"exp", false, [](const Tile& a, const Tile&) { return exp(a); },
@@ -131,9 +135,14 @@ static std::vector<Argument> arguments(const Problem& p) {
   return all;
 }
 
-static Program trace(const Problem& p, const Target&) {
+static Program trace(const Problem& p, const Target& target) {
   const Function& f = function_of(p);
-  return elementwise(f.name, f.traced, f.binary, broadcast_of(p), p.dtype, {});
+  ElementwiseTiling tiling;
+  if (const GpuMachine* gpu = target.gpu()) {
+    const BlockTile t = elements_tile(p.extent("m"), p.extent("n"), *gpu);
+    tiling = {t.rows, t.cols};
+  }
+  return elementwise(f.name, f.traced, f.binary, broadcast_of(p), p.dtype, tiling);
 }
 
 static check::Reference reference(const Problem& p, std::span<const TensorView> in) {
@@ -176,7 +185,7 @@ static std::vector<Problem> sweep() {
 
 static std::vector<Problem> bench() {
   std::vector<Problem> all;
-  for (const char* op : {"add", "mul", "relu", "gelu_tanh", "silu"})
+  for (const char* op : {"add", "mul", "relu", "gelu_tanh", "silu", "swiglu"})
     for (auto [m, n] : {std::pair{128, 1024}, {8192, 4096}})
       all.push_back({{{"m", m}, {"n", n}}, f32, {{"op", op}}});
   return all;

@@ -41,11 +41,13 @@ static std::vector<Argument> arguments(const Problem& p, bool batched) {
 static std::vector<Argument> gemm_arguments(const Problem& p) { return arguments(p, false); }
 static std::vector<Argument> batched_arguments(const Problem& p) { return arguments(p, true); }
 
-static Program trace_gemm(const Problem& p, const Target&) {
-  const bool large = p.option("tile") == "528x1024";
-  return gemm(form_of(p, false), large ? GemmTiling{528, 1024, 256} : GemmTiling{});
+static Program trace_gemm(const Problem& p, const Target& target) {
+  const bool large = target.gpu() == nullptr && p.option("tile") == "528x1024";
+  return gemm(form_of(p, false), large ? GemmTiling{528, 1024, 256} : gemm_tiling(p.dtype, target));
 }
-static Program trace_batched(const Problem& p, const Target&) { return gemm(form_of(p, true)); }
+static Program trace_batched(const Problem& p, const Target& target) {
+  return gemm(form_of(p, true), gemm_tiling(p.dtype, target));
+}
 
 static Problem problem(int64_t m, int64_t n, int64_t k, DType t, const char* epilogue = "none",
                        const char* out = "same") {

@@ -8,6 +8,11 @@
 
 namespace tw::kernels {
 
+GemmTiling gemm_tiling(DType in, const Target& target) {
+  if (target.gpu() == nullptr) return {};
+  return in == f32 ? GemmTiling{64, 64, 16} : GemmTiling{128, 128, 32};
+}
+
 /// Tile of an epilogue's operand for the tile of C at (m, n).
 static Tile operand_tile(const TensorRef& x, Along along, const Index& m, const Index& n,
                          const GemmTiling& t) {
@@ -95,7 +100,7 @@ Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options
   std::vector<int64_t> dims(a.dims.begin(), a.dims.end() - 1);
   dims.push_back(b.dims[rank - 1]);
   Tensor c = empty(device, form.out, dims);
-  compile(gemm(form), device)(inputs, {c});
+  compile(gemm(form, gemm_tiling(form.in, device.target())), device)(inputs, {c});
   return c;
 }
 

@@ -16,6 +16,9 @@ struct GemmTiling {
   int64_t bk = 64;
 };
 
+/// The usual one of a machine, for operands of that type.
+GemmTiling gemm_tiling(DType in, const Target& target);
+
 struct GemmForm {
   DType in = f32;        ///< of A and B: f32, bf16 or f16
   DType out = f32;       ///< of C: any float

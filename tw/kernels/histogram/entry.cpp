@@ -8,9 +8,10 @@ std::vector<Argument> histogram_arguments(const Problem& p) {
   return {{"X", p.dtype, {m, n}, false}, {"Y", i32, {m, bins}, true}};
 }
 
-Program trace_histogram(const Problem& p, const Target&) {
+Program trace_histogram(const Problem& p, const Target& target) {
   const HistogramForm form{p.dtype, std::max<int64_t>(p.extent("bins"), 1), -1, 1};
-  return histogram(form, {.cols = p.extent("n") <= 64 ? 64 : 1024});
+  const int64_t most = target.gpu() != nullptr ? 4096 : 1024;
+  return histogram(form, {.cols = p.extent("n") <= 64 ? 64 : most});
 }
 
 Problem histogram_problem(int64_t m, int64_t n, int64_t bins, DType t) {

@@ -1,3 +1,4 @@
+#include "tw/kernels/block_tile.h"
 #include "tw/kernels/index/index.h"
 
 namespace tw::kernels {
@@ -56,18 +57,37 @@ std::vector<Argument> index_add_arguments(const Problem& p) {
           {"Y", f32, {v, d}, true}};
 }
 
-Program trace_embedding(const Problem& p, const Target&) {
-  return embedding(p.dtype, id_type(p), index_tiling(p.extent("d")));
+/// Of `rows` rows of d elements.
+IndexTiling index_tiling(const Problem& p, const char* rows, const Target& target) {
+  const GpuMachine* gpu = target.gpu();
+  if (gpu == nullptr) return index_tiling(p.extent("d"));
+  const BlockTile t = elements_tile(p.extent(rows), p.extent("d"), *gpu);
+  return {t.rows, t.cols};
+}
+
+Program trace_embedding(const Problem& p, const Target& target) {
+  return embedding(p.dtype, id_type(p), index_tiling(p, "n", target));
+}
+
+Program trace_index_add_sorted(const Problem& p, const Target& target) {
+  return index_add_sorted(id_type(p), index_tiling(p, "v", target));
 }
 
 /// Columns in as many blocks as threads, where that leaves each a few lines of the caches.
 Program trace_index_add(const Problem& p, const Target& target) {
+  if (target.gpu() != nullptr) return index_add(id_type(p), {.rows = 16, .cols = 32});
   IndexTiling t = index_tiling(p.extent("d"));
   while (t.cols > 64 && t.cols * target.threads() > p.extent("d")) t.cols /= 2;
   return index_add(id_type(p), t);
 }
 
-// ---- transpose
+std::vector<Argument> index_add_sorted_arguments(const Problem& p) {
+  std::vector<Argument> all = index_add_arguments(p);
+  all[1].domain = check::Domain::sorted;
+  return all;
+}
+
+// ---- transpose and copy
 
 Problem matrix_problem(int64_t m, int64_t n, DType t) { return {{{"m", m}, {"n", n}}, t, {}}; }
 
@@ -79,7 +99,8 @@ std::vector<Argument> transpose_arguments(const Problem& p) {
 }
 
 /// A row of a tile is a line of the caches.
-Program trace_transpose(const Problem& p, const Target&) {
+Program trace_transpose(const Problem& p, const Target& target) {
+  if (target.gpu() != nullptr) return transpose_matrix(p.dtype, bytes(p.dtype) > 4 ? 32 : 64);
   return transpose_matrix(p.dtype, std::min<int64_t>(64 / bytes(p.dtype), 32));
 }
 
@@ -90,6 +111,34 @@ std::vector<Problem> transpose_sweep() {
        {std::pair<int64_t, int64_t>{1, 1}, {1, 100}, {100, 1}, {0, 5}, {64, 48}})
     all.push_back(matrix_problem(m, n, f32));
   return all;
+}
+
+std::vector<Argument> copy_arguments(const Problem& p) {
+  const std::vector<int64_t> dims{p.extent("b"), p.extent("m"), p.extent("n")};
+  return {{"X", p.dtype, dims, false}, {"Y", p.dtype, dims, true}};
+}
+
+/// Tiles that are as good for tensors whose rows and columns are exchanged.
+Program trace_copy(const Problem& p, const Target& target) {
+  if (target.gpu() == nullptr) return copy_tensor(p.dtype, {.rows = 16, .cols = 64});
+  return copy_tensor(p.dtype, {.rows = bytes(p.dtype) > 4 ? 32 : 64, .cols = 64});
+}
+
+Problem tensor_problem(int64_t b, int64_t m, int64_t n, DType t) {
+  return {{{"b", b}, {"m", m}, {"n", n}}, t, {}};
+}
+
+std::vector<Problem> copy_sweep() {
+  std::vector<Problem> all;
+  for (const DType t : kCopied) all.push_back(tensor_problem(3, 17, 70, t));
+  for (const auto& [b, m, n] :
+       {std::array<int64_t, 3>{1, 1, 1}, {2, 1, 100}, {2, 100, 1}, {0, 5, 3}, {1, 64, 128}})
+    all.push_back(tensor_problem(b, m, n, f32));
+  return all;
+}
+
+std::vector<Problem> copy_bench() {
+  return {tensor_problem(1, 8192, 4096, f32), tensor_problem(1, 8192, 4096, bf16)};
 }
 
 std::vector<Problem> transpose_bench() {
@@ -126,6 +175,28 @@ std::vector<KernelEntry> index_entries() {
            index_add_reference,
            index_add_sweep,
            index_add_bench},
+          {"index_add_sorted",
+           "index_add of ids that do not decrease, by rows of Y",
+           Family::reduction,
+           axes,
+           {ids},
+           {f32},
+           index_add_sorted_arguments,
+           trace_index_add_sorted,
+           index_add_reference,
+           index_add_sweep,
+           index_add_bench},
+          {"copy",
+           "a copy of X[b, m, n] in any layout",
+           Family::exact,
+           {{"b", 1, "matrices"}, {"m", 8192, "rows"}, {"n", 4096, "columns"}},
+           {},
+           kCopied,
+           copy_arguments,
+           trace_copy,
+           copy_reference,
+           copy_sweep,
+           copy_bench},
           {"transpose",
            "a copy of X[m, n] with its axes exchanged",
            Family::exact,

@@ -24,6 +24,14 @@ Program index_add(DType ids, const IndexTiling& tiling = {});
 /// The same in one tensor: Y is inout and there is no base.
 Program index_add_in_place(DType ids, const IndexTiling& tiling = {});
 
+/// index_add of ids that do not decrease: an instance owns rows and columns of Y, finds the ids of
+/// its rows by halving, and adds what they name in the order of i: bitwise what index_add gives, no
+/// atomics, many instances. Of ids that do decrease some add nothing.
+Program index_add_sorted(DType ids, const IndexTiling& tiling = {});
+/// The same in one tensor by atomics, in no stated order: an instance adds a tile of X to Y (inout)
+/// wherever it belongs. Not bitwise repeatable, but exact where sums are.
+Program index_add_atomic(DType ids, const IndexTiling& tiling = {});
+
 /// Throws UserError naming the first position of ids (and its value) that is not in [0, extent):
 /// what a caller asks for before a launch, when an id outside is to be an error. Kernels themselves
 /// never read or write outside, and say in their headers what an id outside gives.
@@ -33,8 +41,13 @@ void check_ids(const TensorView& ids, int64_t extent, const std::string& name);
 /// written along its columns, each a line of the caches. Exact.
 Program transpose_matrix(DType t, int64_t tile);
 
+/// Y[B, M, N] = X[B, M, N], elements of any type, any strides: what brings a tensor into another
+/// layout. Exact.
+Program copy_tensor(DType t, const IndexTiling& tiling);
+
 check::Reference embedding_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference index_add_reference(const Problem& p, std::span<const TensorView> inputs);
+check::Reference copy_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference transpose_reference(const Problem& p, std::span<const TensorView> inputs);
 
 std::vector<KernelEntry> index_entries();

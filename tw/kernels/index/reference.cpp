@@ -39,6 +39,12 @@ check::Reference index_add_reference(const Problem& p, std::span<const TensorVie
   return {{.family = check::Family::reduction, .out = f32, .terms = most}, {std::move(y)}};
 }
 
+check::Reference copy_reference(const Problem& p, std::span<const TensorView> in) {
+  check::ReferenceOutput y{to_doubles(in[0]), {}};
+  y.sum_abs.resize(y.value.size());
+  return {{.family = check::Family::exact, .out = p.dtype}, {std::move(y)}};
+}
+
 check::Reference transpose_reference(const Problem& p, std::span<const TensorView> in) {
   const int64_t m = p.extent("m"), n = p.extent("n");
   const std::vector<double> x = to_doubles(in[0]);

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "tw/kernels/block_tile.h"
 #include "tw/kernels/loss/loss.h"
 #include "tw/lang/lang.h"
 
@@ -46,35 +47,56 @@ std::vector<Argument> logits_arguments(const Problem& p) {
           {"LSE", f32, {m}, true}};
 }
 
-Program trace_cross_entropy(const Problem& p, const Target&) {
-  return cross_entropy(p.dtype, kIgnored, chunk_columns(p.extent("n")));
+Program trace_cross_entropy(const Problem& p, const Target& target) {
+  if (const GpuMachine* gpu = target.gpu()) {
+    const BlockTile t = rows_tile(p.extent("m"), p.extent("n"), *gpu, 8192);
+    return cross_entropy(p.dtype, kIgnored, {t.rows, t.cols, true});
+  }
+  return cross_entropy(p.dtype, kIgnored, {.cols = chunk_columns(p.extent("n"))});
+}
+
+/// What exponents are relative to: inf - inf would be NaN.
+Tile base_of(const Tile& largest) { return where(eq(abs(largest), INFINITY), 0, largest); }
+
+/// Logarithm of the sum of exponentials of rows whose chunk j is chunk(j).
+template <class Chunk>
+Tile log_sum(Trace& k, const Index& chunks, const LossTiling& t, const Chunk& chunk) {
+  Tile largest = k.full(f32, {t.rows, 1}, -INFINITY).named("largest");
+  Tile sum = k.zeros(f32, {t.rows, 1}).named("sum");
+  if (t.few_reads) {
+    for (Index j : k.range(chunks)) {
+      Tile x = chunk(j);
+      Tile top = max(largest, row_max(x));
+      Tile base = base_of(top);
+      sum = sum * exp(largest - base) + row_sum(exp(x - base));
+      largest = top;
+    }
+    return base_of(largest) + log(sum);
+  }
+  for (Index j : k.range(chunks)) largest = max(largest, row_max(chunk(j)));
+  Tile base = base_of(largest);
+  for (Index j : k.range(chunks)) sum = sum + row_sum(exp(chunk(j) - base));
+  return base + log(sum);
 }
 
 }  // namespace
 
-Program cross_entropy(DType t, int32_t ignored, int64_t cols) {
+Program cross_entropy(DType t, int32_t ignored, const LossTiling& tiling) {
+  const int64_t rows = tiling.rows, cols = tiling.cols;
   Trace k("cross_entropy");
   Index M = k.dim("M"), N = k.dim("N");
   TensorRef X = k.input("X", t, {M, N}), labels = k.input("labels", i32, {M});
   TensorRef loss = k.output("loss", f32, {M}), LSE = k.output("LSE", f32, {M});
 
-  auto [r] = k.grid(M);
-  Tile largest = k.full(f32, {1, 1}, -INFINITY).named("largest");
-  for (Index j : k.range(cdiv(N, cols))) {
-    Tile x = cast(load(X.tile({r, j}, {1, cols}), {.pad = -INFINITY}), f32);
-    largest = max(largest, row_max(x));
-  }
-  Tile base = where(eq(abs(largest), INFINITY), 0, largest);  // inf - inf would be NaN
-  Tile sum = k.zeros(f32, {1, 1}).named("sum");
-  for (Index j : k.range(cdiv(N, cols))) {
-    Tile x = cast(load(X.tile({r, j}, {1, cols}), {.pad = -INFINITY}), f32);
-    sum = sum + row_sum(exp(x - base));
-  }
-  Tile lse = reshape(base + log(sum), {1});
-  Tile label = load(labels.tile({r}, {1}));
-  Tile x = cast(gather(X[r], {label}, {.pad = NAN}), f32);
-  store(LSE.tile({r}, {1}), lse);
-  store(loss.tile({r}, {1}), where(eq(label, ignored), 0.f, lse - x));
+  const Index r = k.grid(cdiv(M, rows))[0];
+  const auto chunk = [&](const Index& j) {
+    return cast(load(X.tile({r, j}, {rows, cols}), {.pad = -INFINITY}), f32);
+  };
+  Tile lse = reshape(log_sum(k, cdiv(N, cols), tiling, chunk), {rows});
+  Tile label = load(labels.tile({r}, {rows}));
+  Tile x = cast(gather(X, {k.iota({rows}, 0) + r * rows, label}, {.pad = NAN}), f32);
+  store(LSE.tile({r}, {rows}), lse);
+  store(loss.tile({r}, {rows}), where(eq(label, ignored), 0.f, lse - x));
   return k.finish();
 }
 

@@ -10,9 +10,13 @@ namespace tw::kernels {
 ///   LSE[i] = log(sum over j of exp(X[i, j]))   loss[i] = LSE[i] - X[i, labels[i]]   both f32
 /// A row whose label is `ignored` has loss 0; another label outside [0, N) gives NaN. LSE is -inf
 /// of a row of only -inf (the loss is NaN then, as in PyTorch), +inf of a row that holds +inf, NaN
-/// of one with NaN. Rows are walked in chunks of `cols`, twice where they have several. Error bound
-/// check::bound(softmax), terms = N.
-Program cross_entropy(DType t, int32_t ignored, int64_t cols);
+/// of one with NaN. Error bound check::bound(softmax), terms = N.
+struct LossTiling {
+  int64_t rows = 1;
+  int64_t cols = 1024;     ///< of a chunk of the rows
+  bool few_reads = false;  ///< one read, sums rescaled as larger logits come; else two
+};
+Program cross_entropy(DType t, int32_t ignored, const LossTiling& tiling);
 
 check::Reference cross_entropy_reference(const Problem& p, std::span<const TensorView> inputs);
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
+#include "tw/kernels/block_tile.h"
 #include "tw/kernels/quant/quant.h"
 
 namespace tw::kernels {
@@ -60,6 +61,13 @@ std::vector<Argument> quantize_int8_arguments(const Problem& p) {
           {"S", f32, {mk[0], groups}, true}};
 }
 
+std::vector<Argument> quantize_fp8_arguments(const Problem& p) {
+  const Dims mk{p.extent("m"), p.extent("k")};
+  return {{"X", p.dtype, mk, false, check::Domain::finite},
+          {"Q", e4m3, mk, true},
+          {"S", f32, {mk[0]}, true}};
+}
+
 std::vector<Argument> quantize_int4_arguments(const Problem& p) {
   std::vector<Argument> all{
       {"X", p.dtype, {p.extent("n"), p.extent("k")}, false, check::Domain::finite}};
@@ -78,32 +86,51 @@ std::vector<Argument> integer_arguments(const Problem& p) {
           {"C", i32, {m, n}, true}};
 }
 
-Program trace_int8(const Problem& p, const Target&) {
-  return gemv_int8(p.dtype, int8_tiling(p.extent("k")));
+GemvTiling groups_tiling(const Problem& p, const Int4Layout& layout, const Target& target) {
+  return int4_tiling(p.extent("n"), p.extent("k"), layout, target);
 }
-Program trace_int4(const Problem& p, const Target&) {
+Program trace_int8(const Problem& p, const Target& target) {
+  return gemv_int8(p.dtype, int8_tiling(p.extent("n"), p.extent("k"), target));
+}
+Program trace_int4(const Problem& p, const Target& target) {
   const Int4Layout layout = layout_of(p, 2);
-  return gemv_int4(p.dtype, layout, int4_tiling(p.extent("k"), layout));
+  return gemv_int4(p.dtype, layout, groups_tiling(p, layout, target));
 }
-Program trace_nf4(const Problem& p, const Target&) {
+Program trace_nf4(const Problem& p, const Target& target) {
   const Int4Layout layout = layout_of(p, 2);
-  return gemv_nf4(p.dtype, layout, int4_tiling(p.extent("k"), layout));
+  return gemv_nf4(p.dtype, layout, groups_tiling(p, layout, target));
 }
-Program trace_int4_int8(const Problem& p, const Target&) {
+Program trace_int4_int8(const Problem& p, const Target& target) {
   const Int4Layout layout = layout_of(p, 8);
-  return gemv_int4_int8(layout, int4_tiling(p.extent("k"), layout));
+  return gemv_int4_int8(layout, groups_tiling(p, layout, target));
 }
-Program trace_quantize_int8(const Problem& p, const Target&) {
-  return quantize_int8(p.dtype, p.extent("k"), p.extent("group"));
+/// How many groups an instance quantises.
+int64_t groups_together(const Problem& p, int64_t group, const Target& target) {
+  return target.gpu() != nullptr ? groups_of_block(p.extent("k"), group) : 1;
 }
-Program trace_quantize_int4(const Problem& p, const Target&) {
-  return quantize_int4(p.dtype, layout_of(p, 2));
+Program trace_quantize_int8(const Problem& p, const Target& target) {
+  const int64_t k = p.extent("k"), group = p.extent("group");
+  return quantize_int8(p.dtype, k, group, groups_together(p, int8_group(k, group), target));
 }
-Program trace_quantize_nf4(const Problem& p, const Target&) {
-  return quantize_nf4(p.dtype, layout_of(p, 2));
+Program trace_quantize_fp8(const Problem& p, const Target& target) {
+  const int64_t k = p.extent("k");
+  if (const GpuMachine* gpu = target.gpu()) {
+    const BlockTile t = rows_tile(p.extent("m"), k, *gpu);
+    return quantize_fp8(p.dtype, {t.rows, t.cols});
+  }
+  return quantize_fp8(p.dtype, {.cols = extent_for(k, 64, 4096)});
 }
-Program trace_integer(const Problem& p, const Target&) {
-  return matmul_integer(p.dtype, integer_b(p));
+Program trace_quantize_int4(const Problem& p, const Target& target) {
+  const Int4Layout layout = layout_of(p, 2);
+  return quantize_int4(p.dtype, layout, groups_together(p, 2 * layout.group, target));
+}
+Program trace_quantize_nf4(const Problem& p, const Target& target) {
+  const Int4Layout layout = layout_of(p, 2);
+  return quantize_nf4(p.dtype, layout, groups_together(p, layout.group, target));
+}
+Program trace_integer(const Problem& p, const Target& target) {
+  const bool gpu = target.gpu() != nullptr;
+  return matmul_integer(p.dtype, integer_b(p), gpu ? IntegerTiling{64, 64, 64} : IntegerTiling{});
 }
 
 // ---- problems
@@ -185,6 +212,21 @@ std::vector<Problem> quantize_int8_sweep() {
           rows("m", 1, 12300, 6000, f32), rows("m", 3, 300, int64_t{1} << 40, f32)};
 }
 
+std::vector<Problem> quantize_fp8_sweep() {
+  std::vector<Problem> all;
+  for (const DType t : {f32, bf16})
+    for (const auto& [m, k] : {std::pair<int64_t, int64_t>{1, 1},
+                               {3, 70},
+                               {33, 16},
+                               {5, 64},
+                               {2, 1025},
+                               {2, 9000},
+                               {2, 0},
+                               {0, 8}})
+      all.push_back({{{"m", m}, {"k", k}}, t, {}});
+  return all;
+}
+
 std::vector<Problem> quantize_int4_sweep() {
   std::vector<Problem> all;
   for (const char* zeros : {"no", "yes"}) {
@@ -227,6 +269,9 @@ std::vector<Problem> nf4_bench() {
 }
 std::vector<Problem> quantize_nf4_bench() { return {nf4(rows("n", 4096, 4096, 64, f32), 64)}; }
 std::vector<Problem> quantize_int8_bench() { return {rows("m", 1, 4096, 64, f32)}; }
+std::vector<Problem> quantize_fp8_bench() {
+  return {{{{"m", 4096}, {"k", 4096}}, f32, {}}, {{{"m", 4096}, {"k", 4096}}, bf16, {}}};
+}
 std::vector<Problem> quantize_int4_bench() { return {rows("n", 4096, 4096, 64, f32)}; }
 std::vector<Problem> integer_bench() { return {mnk(256, 256, 256, u8)}; }
 
@@ -301,6 +346,17 @@ std::vector<KernelEntry> quantisers_and_integers() {
        quantize_int8_reference,
        quantize_int8_sweep,
        quantize_int8_bench},
+      {"quantize_fp8",
+       "e4m3 numbers and one scale for each row of X[m, k]",
+       Family::exact,
+       {{"m", 4096, "rows"}, kDepthAxis},
+       {},
+       {f32, bf16},
+       quantize_fp8_arguments,
+       trace_quantize_fp8,
+       quantize_fp8_reference,
+       quantize_fp8_sweep,
+       quantize_fp8_bench},
       {"quantize_int4",
        "4-bit codes, scales and zero points by groups of the rows of X[n, k]",
        Family::exact,

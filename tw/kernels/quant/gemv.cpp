@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tw/kernels/block_tile.h"
 #include "tw/kernels/quant/quant.h"
 #include "tw/lang/lang.h"
 
@@ -10,13 +11,28 @@ namespace tw::kernels {
 /// stay in the core's first cache.
 static constexpr int64_t kDepth = 4096;
 
-GemvTiling int8_tiling(int64_t k) {
+/// Rows of an instance of a GPU: as many as leave each multiprocessor two blocks, at most 8.
+static int64_t rows_of_block(int64_t n, const GpuMachine& gpu) {
+  int64_t rows = 8;
+  while (rows > 1 && n < rows * 2 * gpu.multiprocessors) rows /= 2;
+  return rows;
+}
+/// Elements of K in a tile of a GPU: a few loads of 16 bytes for each of its threads.
+static constexpr int64_t kBlockDepth = 1024;
+
+GemvTiling int8_tiling(int64_t n, int64_t k, const Target& target) {
+  if (const GpuMachine* gpu = target.gpu())
+    return {rows_of_block(n, *gpu), extent_for(k, 64, kBlockDepth)};
   const auto fit =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(k, 64))));
   return {.rows = 32, .depth = std::min(fit, kDepth)};
 }
 
-GemvTiling int4_tiling(int64_t k, const Int4Layout& layout) {
+GemvTiling int4_tiling(int64_t n, int64_t k, const Int4Layout& layout, const Target& target) {
+  if (const GpuMachine* gpu = target.gpu()) {
+    const int64_t most = std::max<int64_t>(kBlockDepth / layout.group, 2);
+    return {rows_of_block(n, *gpu), extent_for(groups_of(k, layout.group), 2, most)};
+  }
   const auto all = static_cast<uint64_t>(std::max<int64_t>(groups_of(k, layout.group), 2));
   const int64_t most = std::max<int64_t>(kDepth / layout.group, 2);  // zero points lie in pairs
   return {.rows = 32, .depth = std::min(static_cast<int64_t>(std::bit_ceil(all)), most)};

@@ -3,8 +3,8 @@
 
 namespace tw::kernels {
 
-Program matmul_integer(DType a_type, DType b_type) {
-  constexpr int64_t bm = 32, bn = 64, bk = 128;
+Program matmul_integer(DType a_type, DType b_type, const IntegerTiling& t) {
+  const auto [bm, bn, bk] = t;
   Trace k("matmul_integer");
   Index M = k.dim("M"), N = k.dim("N"), K = k.dim("K");
   TensorRef A = k.input("A", a_type, {M, K}), B = k.input("B", b_type, {K, N});

@@ -22,8 +22,8 @@ struct GemvTiling {
   int64_t rows = 32;
   int64_t depth = 4096;
 };
-GemvTiling int8_tiling(int64_t k);
-GemvTiling int4_tiling(int64_t k, const Int4Layout& layout);
+GemvTiling int8_tiling(int64_t n, int64_t k, const Target& target);
+GemvTiling int4_tiling(int64_t n, int64_t k, const Int4Layout& layout, const Target& target);
 
 /// Y[M, N] = (X[M, K] W[N, K]^T) * S[N]: 8-bit weights, a scale for each row of W. X and Y are f32
 /// or bf16, sums f32. Error bound check::bound(gemm), terms = K + 1. Infinities and NaN propagate
@@ -68,24 +68,41 @@ Program gemv_int4_int8(const Int4Layout& layout, const GemvTiling& tiling);
 
 /// Q i8[M, K] and S f32[M, G]: symmetric, by groups along K: S = max|x| / 127, Q = x / S to the
 /// nearest even, in [-127, 127]. A group of zeros (or of so little that S is 0) has S = 0, Q = 0.
-/// Exact: every step is one IEEE operation. X must be finite.
-Program quantize_int8(DType x, int64_t k, int64_t group);
+/// Exact: every step is one IEEE operation. X must be finite. An instance does `groups` groups,
+/// where a tile holds one whole.
+Program quantize_int8(DType x, int64_t k, int64_t group, int64_t groups = 1);
+/// Of groups that a tile of a GPU holds, how many an instance does.
+int64_t groups_of_block(int64_t k, int64_t group);
+
+/// Q e4m3[M, K] and S f32[M]: S = max|x| / 448 of each row, Q = x / S to the nearest even, at most
+/// 448 in magnitude. A row of zeros (or of so little that S is 0) has S = 0, Q = 0. Exact, as
+/// above. Rows that a tile holds are read once, longer ones twice.
+struct QuantizeTiling {
+  int64_t rows = 1;
+  int64_t cols = 1024;
+};
+Program quantize_fp8(DType x, const QuantizeTiling& tiling);
 
 /// Codes, scales and zero points of X[N, K] in the layout. Without zero points: S = max|x| / 7,
 /// code = x / S to the nearest even, in [-8, 7], plus 8. With: S = (max(x, 0) - min(x, 0)) / 15, Z
 /// = -min / S to the nearest even, code = x / S to the nearest even plus Z, in [0, 15]. S is
 /// rounded to its type first. Where S is 0 all values are 0: code 8, with zero points Z = 0 and
-/// code 0. Exact, as above.
-Program quantize_int4(DType x, const Int4Layout& layout);
+/// code 0. Exact, as above. An instance does so many pairs of groups.
+Program quantize_int4(DType x, const Int4Layout& layout, int64_t pairs = 1);
 
 /// Codes and scales of X[N, K] for gemv_nf4: S = max|x| of the group rounded to its type, the code
 /// is that of the entry of kNf4 nearest to x / S (of two the lower). Where S is 0 all codes are 7.
-/// Exact, as above.
-Program quantize_nf4(DType x, const Int4Layout& layout);
+/// Exact, as above. An instance does so many groups.
+Program quantize_nf4(DType x, const Int4Layout& layout, int64_t groups = 1);
 
 /// C i32[M, N] = (A[M, K] - za[1]) (B[K, N] - zb[N]) of u8 or i8, exact modulo 2^32 (ONNX
 /// MatMulInteger).
-Program matmul_integer(DType a, DType b);
+struct IntegerTiling {
+  int64_t bm = 32;
+  int64_t bn = 64;
+  int64_t bk = 128;
+};
+Program matmul_integer(DType a, DType b, const IntegerTiling& tiling = {});
 
 /// How many groups of that size K elements make.
 int64_t groups_of(int64_t k, int64_t group);
@@ -97,6 +114,7 @@ check::Reference gemv_int4_reference(const Problem& p, std::span<const TensorVie
 check::Reference gemv_nf4_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference gemv_int4_int8_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference quantize_int8_reference(const Problem& p, std::span<const TensorView> inputs);
+check::Reference quantize_fp8_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference quantize_int4_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference quantize_nf4_reference(const Problem& p, std::span<const TensorView> inputs);
 check::Reference matmul_integer_reference(const Problem& p, std::span<const TensorView> inputs);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tw/kernels/block_tile.h"
 #include "tw/kernels/quant/quant.h"
 #include "tw/lang/lang.h"
 
@@ -20,94 +21,137 @@ static int64_t chunk_of(int64_t k, int64_t group) {
   return 1;
 }
 
-Program quantize_int8(DType type, int64_t length, int64_t wanted) {
+/// Elements of the tiles of a GPU that quantise several groups.
+static constexpr int64_t kBlockElements = 2048;
+
+int64_t groups_of_block(int64_t k, int64_t group) {
+  const int64_t most = std::max<int64_t>(kBlockElements / extent_for(group, 1, kBlockElements), 1);
+  return extent_for(groups_of(k, group), 1, most);
+}
+
+Program quantize_int8(DType type, int64_t length, int64_t wanted, int64_t groups) {
   const int64_t group = int8_group(length, wanted), chunk = chunk_of(length, group);
   Trace k("quantize_int8");
   Index M = k.dim("M"), K = k.dim("K"), G = k.dim("G");
   TensorRef X = k.input("X", type, {M, K});
   TensorRef Q = k.output("Q", i8, {M, K}), S = k.output("S", f32, {M, G});
 
-  auto [m, g] = k.grid(M, G);
-  const Index first = g * group;
-  const int64_t chunks = groups_of(group, chunk);
-  Tile top = k.zeros(f32, {1, 1});
-  for (Index c : k.range(chunks))
-    top =
-        max(top, row_max(abs(cast(as_row(load(X[m].window({first + c * chunk}, {chunk}))), f32))));
+  const int64_t chunks = groups_of(group, chunk), together = chunks == 1 ? groups : 1;
+  const Extents wide{together * chunk};
+  const auto at = k.grid(M, cdiv(G, together));
+  const Index m = at[0], first = at[1] * (together * group);
+  const auto values = [&](const Index& c) {
+    return reshape(cast(load(X[m].window({first + c * chunk}, wide)), f32), {together, chunk});
+  };
+  Tile top = k.zeros(f32, {together, 1});
+  for (Index c : k.range(chunks)) top = max(top, row_max(abs(values(c))));
   Tile scale = (top / 127).named("scale");
-  store(S[m].tile({g}, {1}), reshape(scale, {1}));
+  store(S[m].tile({at[1]}, {together}), reshape(scale, {together}));
   for (Index c : k.range(chunks)) {
-    Tile x = cast(as_row(load(X[m].window({first + c * chunk}, {chunk}))), f32);
-    Tile q = where(scale > 0, min(max(round(x / scale), -127), 127), 0);
-    store(Q[m].window({first + c * chunk}, {chunk}), reshape(cast(q, i8), {chunk}));
+    Tile q = where(scale > 0, min(max(round(values(c) / scale), -127), 127), 0);
+    store(Q[m].window({first + c * chunk}, wide), reshape(cast(q, i8), wide));
   }
   return k.finish();
 }
 
-/// Folds the last two axes of [2, 2, half].
-static Tile fold_group(const Tile& x, Combiner c) { return reduce(reduce(x, 2, c), 1, c); }
+Program quantize_fp8(DType type, const QuantizeTiling& t) {
+  constexpr float kLargest = 448;  // of e4m3
+  Trace k("quantize_fp8");
+  Index M = k.dim("M"), K = k.dim("K");
+  TensorRef X = k.input("X", type, {M, K});
+  TensorRef Q = k.output("Q", e4m3, {M, K}), S = k.output("S", f32, {M});
 
-/// Puts neighbours along an axis of two into one byte, the first in the low nibble.
-static Tile packed(Trace& k, const Tile& x, int axis) {
-  Extents pair(3, 1);
-  pair[axis] = 2;
-  return reduce(where(k.iota(pair, axis) < 1, x, x << 4), axis, Combiner::or_);
+  const Index m = k.grid(cdiv(M, t.rows))[0];
+  const auto values = [&](const Index& j) {
+    return cast(load(X.tile({m, j}, {t.rows, t.cols})), f32);
+  };
+  const auto scale_of = [&](const Tile& top) {
+    Tile scale = (top / kLargest).named("scale");
+    store(S.tile({m}, {t.rows}), reshape(scale, {t.rows}));
+    return scale;
+  };
+  const auto put = [&](const Index& j, const Tile& x, const Tile& scale) {
+    Tile q = where(scale > 0, min(max(x / scale, -kLargest), kLargest), 0);
+    store(Q.tile({m, j}, {t.rows, t.cols}), cast(q, e4m3));
+  };
+  const auto by_chunks = [&] {
+    Tile top = k.zeros(f32, {t.rows, 1});
+    for (Index j : k.range(cdiv(K, t.cols))) top = max(top, row_max(abs(values(j))));
+    Tile scale = scale_of(top);
+    for (Index j : k.range(cdiv(K, t.cols))) put(j, values(j), scale);
+  };
+  const auto whole = [&] {
+    Tile x = values(0);
+    put(0, x, scale_of(row_max(abs(x))));
+  };
+  k.when(t.cols < K, by_chunks, whole);
+  return k.finish();
 }
 
-Program quantize_int4(DType type, const Int4Layout& layout) {
-  const int64_t half = layout.group / 2;
+/// Folds the last two axes of [groups, 2, half].
+static Tile fold_group(const Tile& x, Combiner c) { return reduce(reduce(x, 2, c), 1, c); }
+
+/// Puts neighbours along axis 1 of three, an axis of two, into one byte, the first in the low
+/// nibble.
+static Tile packed(Trace& k, const Tile& x) {
+  return reduce(where(k.iota({1, 2, 1}, 1) < 1, x, x << 4), 1, Combiner::or_);
+}
+
+Program quantize_int4(DType type, const Int4Layout& layout, int64_t pairs) {
+  const int64_t half = layout.group / 2, groups = 2 * pairs;
   Trace k("quantize_int4");
   Index N = k.dim("N"), K = k.dim("K"), G = k.dim("G");
   TensorRef X = k.input("X", type, {N, K});
   TensorRef W = k.output("W", u8, {N, G, half}), S = k.output("S", layout.scale, {N, G});
 
   const auto codes = [&](const Tile& q, const Index& n, const Index& pair) {
-    store(W[n].tile({pair, 0}, {2, half}), reshape(packed(k, cast(q, u8), 1), {2, half}));
+    store(W[n].tile({pair, 0}, {groups, half}), reshape(packed(k, cast(q, u8)), {groups, half}));
   };
   const auto scales = [&](const Tile& s, const Index& n, const Index& pair) {
     Tile stored = cast(s, layout.scale);
-    store(S[n].tile({pair}, {2}), reshape(stored, {2}));
+    store(S[n].tile({pair}, {groups}), reshape(stored, {groups}));
     return cast(stored, f32);
   };
-  // Two groups an instance: their zero points share a byte.
+  // Pairs of groups: their zero points share a byte.
   const auto values = [&](const Index& n, const Index& pair) {
-    return reshape(cast(load(X[n].tile({pair}, {2 * layout.group})), f32), {2, 2, half});
+    return reshape(cast(load(X[n].tile({pair}, {groups * layout.group})), f32), {groups, 2, half});
   };
   if (!layout.zero_points) {
-    auto [n, pair] = k.grid(N, cdiv(G, 2));
+    auto [n, pair] = k.grid(N, cdiv(G, groups));
     Tile x = values(n, pair);
     Tile s = scales(fold_group(abs(x), Combiner::max) / 7, n, pair);
     codes(where(s > 0, min(max(round(x / s), -8), 7), 0) + 8, n, pair);
     return k.finish();
   }
   TensorRef Z = k.output("Z", u8, {N, k.dim("ZB")});
-  auto [n, pair] = k.grid(N, cdiv(G, 2));
+  auto [n, pair] = k.grid(N, cdiv(G, groups));
   Tile x = values(n, pair);
   Tile low = min(fold_group(x, Combiner::min), 0), high = max(fold_group(x, Combiner::max), 0);
   Tile s = scales((high - low) / 15, n, pair);
   Tile zero = where(s > 0, min(max(round(-low / s), 0), 15), 0);
   codes(where(s > 0, min(max(round(x / s) + zero, 0), 15), 0), n, pair);
-  store(Z[n].tile({pair}, {1}), reshape(packed(k, cast(zero, u8), 0), {1}));
+  Tile zeros = reshape(cast(zero, u8), {pairs, 2, 1});
+  store(Z[n].tile({pair}, {pairs}), reshape(packed(k, zeros), {pairs}));
   return k.finish();
 }
 
-Program quantize_nf4(DType type, const Int4Layout& layout) {
+Program quantize_nf4(DType type, const Int4Layout& layout, int64_t groups) {
   const int64_t half = layout.group / 2;
   Trace k("quantize_nf4");
   Index N = k.dim("N"), K = k.dim("K"), G = k.dim("G");
   TensorRef X = k.input("X", type, {N, K});
   TensorRef W = k.output("W", u8, {N, G, half}), S = k.output("S", layout.scale, {N, G});
 
-  auto [n, g] = k.grid(N, G);
-  Tile x = reshape(cast(load(X[n].tile({g}, {layout.group})), f32), {1, 2, half});
+  auto [n, g] = k.grid(N, cdiv(G, groups));
+  Tile x = reshape(cast(load(X[n].tile({g}, {groups * layout.group})), f32), {groups, 2, half});
   Tile stored = cast(fold_group(abs(x), Combiner::max), layout.scale);
-  store(S[n].tile({g}, {1}), reshape(stored, {1}));
+  store(S[n].tile({g}, {groups}), reshape(stored, {groups}));
   Tile s = cast(stored, f32), y = x / s;
-  Tile code = k.zeros(u8, {1, 2, half});
+  Tile code = k.zeros(u8, {groups, 2, half});
   for (size_t i = 1; i < std::size(kNf4); ++i)
     code += cast(y > (double{kNf4[i - 1]} + kNf4[i]) / 2, u8);
-  Tile bytes = packed(k, where(s > 0, code, 7), 1);
-  store(W[n].tile({g, 0}, {1, half}), reshape(bytes, {1, half}));
+  Tile bytes = packed(k, where(s > 0, code, 7));
+  store(W[n].tile({g, 0}, {groups, half}), reshape(bytes, {groups, half}));
   return k.finish();
 }
 

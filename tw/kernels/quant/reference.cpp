@@ -141,6 +141,20 @@ check::Reference quantize_int8_reference(const Problem& p, std::span<const Tenso
   return {exact(), {output(std::move(q)), output(std::move(s))}};
 }
 
+check::Reference quantize_fp8_reference(const Problem& p, std::span<const TensorView> in) {
+  const int64_t m = p.extent("m"), k = p.extent("k");
+  const std::vector<double> x = to_doubles(in[0]);
+  std::vector<double> q(m * k), s(m);
+  for (int64_t i = 0; i < m; ++i) {
+    double top = 0;
+    for (int64_t t = i * k; t < (i + 1) * k; ++t) top = std::max(top, std::abs(x[t]));
+    s[i] = nearest(top / 448);
+    for (int64_t t = i * k; t < (i + 1) * k; ++t)
+      if (s[i] > 0) q[t] = decode(e4m3, encode(e4m3, clamped(nearest(x[t] / s[i]), -448, 448)));
+  }
+  return {exact(), {output(std::move(q)), output(std::move(s))}};
+}
+
 check::Reference quantize_int4_reference(const Problem& p, std::span<const TensorView> in) {
   const int64_t n = p.extent("n"), k = p.extent("k"), group = p.extent("group"), half = group / 2;
   const int64_t groups = groups_of(k, group), pairs = (groups + 1) / 2;

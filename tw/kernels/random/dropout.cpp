@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tw/kernels/block_tile.h"
 #include "tw/lang/lang.h"
 #include "tw/num/codec.h"
 
@@ -36,7 +37,11 @@ std::vector<Argument> dropout_arguments(const Problem& p) {
           {"Y", p.dtype, mn, true}};
 }
 
-Program trace_dropout(const Problem& p, const Target&) {
+Program trace_dropout(const Problem& p, const Target& target) {
+  if (const GpuMachine* gpu = target.gpu()) {
+    const BlockTile t = elements_tile(p.extent("m"), p.extent("n"), *gpu);
+    return dropout(p.dtype, {t.rows, t.cols});
+  }
   return dropout(p.dtype, {.rows = 1, .cols = p.extent("n") <= 64 ? 64 : 1024});
 }
 

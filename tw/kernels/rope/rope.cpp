@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
+#include "tw/kernels/block_tile.h"
 #include "tw/lang/lang.h"
 
 namespace tw::kernels {
@@ -69,7 +70,11 @@ std::vector<Argument> rope_arguments(const Problem& p) {
           {"Y", p.dtype, x, true}};
 }
 
-Program trace_rope(const Problem& p, const Target&) { return rope(rope_form(p)); }
+Program trace_rope(const Problem& p, const Target& target) {
+  const RopeForm form = rope_form(p);
+  if (target.gpu() == nullptr) return rope(form);
+  return rope(form, extent_for(p.extent("h"), 1, std::max<int64_t>(2048 / form.pairs, 1)));
+}
 
 }  // namespace
 

@@ -1,10 +1,13 @@
+#include <optional>
+
 #include "tw/kernels/rows/rows.h"
 #include "tw/lang/lang.h"
 
 namespace tw::kernels {
+namespace {
 
-static constexpr float kHuge = 0x1p127f;    // a sum of squares past this is near overflow
-static constexpr float kScale = 0x1p-100f;  // (largest f32 * kScale)^2 * 2^40 terms is finite
+constexpr float kHuge = 0x1p127f;    // a sum of squares past this is near overflow
+constexpr float kScale = 0x1p-100f;  // (largest f32 * kScale)^2 * 2^40 terms is finite
 
 /// Sum of squares that cannot overflow: a plain sum, and one of the values scaled down, used when
 /// the plain one is huge.
@@ -19,6 +22,13 @@ class SquareSum {
     scaled_ = scaled_ + row_sum(small * small);
   }
 
+  /// As many squares of d as `weight` says.
+  void add(const Tile& d, const Tile& weight) {
+    Tile small = d * kScale;
+    plain_ = plain_ + d * weight * d;  // a weight of 0 counts nothing, whatever d is
+    scaled_ = scaled_ + small * weight * small;
+  }
+
   /// 1 / sqrt(sum / n + eps).
   Tile inverse_root(const Tile& n, float eps) const {
     Tile fits = plain_ < kHuge;
@@ -30,14 +40,124 @@ class SquareSum {
   Tile plain_, scaled_, one_;
 };
 
-/// True where column c of chunk j lies in the row. Elements past the row must not count as (0 -
-/// mean)^2.
-static Tile inside(Trace& k, const Index& j, const Index& N, const RowTiling& t) {
-  return k.iota({1, t.cols}, 1) + j * t.cols < N;
+/// What the kernels of this file do with a row: its sums, chunk by chunk, then its result.
+struct Norm {
+  Trace& k;
+  RowTiling t;
+  float eps;
+  Index r, N;
+
+  /// An f32 chunk of the row.
+  Tile chunk(const TensorRef& x, const Index& j) const {
+    return cast(load(x.tile({r, j}, {t.rows, t.cols})), f32);
+  }
+  void put(const TensorRef& y, const Index& j, const Tile& v, DType type) const {
+    store(y.tile({r, j}, {t.rows, t.cols}), cast(v, type));
+  }
+  /// f32[1, cols] of a parameter of the columns.
+  Tile columns(const TensorRef& x, const Index& j) const {
+    return as_row(load(x.tile({j}, {t.cols})));
+  }
+  /// True where column c of chunk j lies in the row. Elements past the row must not count as (0 -
+  /// mean)^2.
+  Tile inside(const Index& j) const { return k.iota({1, t.cols}, 1) + j * t.cols < N; }
+  /// n as an f32 tile that divides sums over a row.
+  Tile length() const { return k.zeros(f32, {1, 1}) + N; }
+
+  /// Rows that a chunk holds in one way, longer ones in another.
+  void when_whole(const std::function<void()>& whole, const std::function<void()>& chunks) const {
+    if (t.few_reads)
+      k.when(t.cols < N, chunks, whole);
+    else
+      chunks();
+  }
+};
+
+/// Mean and 1 / standard deviation.
+struct Moments {
+  Tile mean, rstd;
+};
+
+/// Sums over two reads.
+Moments moments(const Norm& c, const TensorRef& X) {
+  Tile n = c.length().named("n");
+  Tile sum = c.k.zeros(f32, {c.t.rows, 1}).named("sum");
+  for (Index j : c.k.range(cdiv(c.N, c.t.cols))) sum = sum + row_sum(c.chunk(X, j));
+  Tile mean = (sum / n).named("mean");
+
+  SquareSum squares(c.k, c.t.rows);
+  for (Index j : c.k.range(cdiv(c.N, c.t.cols)))
+    squares.add(where(c.inside(j), c.chunk(X, j) - mean, 0.f));
+  return {mean, squares.inverse_root(n, c.eps).named("rstd")};
 }
 
-/// n as an f32 tile that divides sums over a row.
-static Tile row_length(Trace& k, const Index& N) { return k.zeros(f32, {1, 1}) + N; }
+/// Means of chunks and squares around them, merged with those of the chunks before.
+Moments merged_moments(const Norm& c, const TensorRef& X) {
+  Tile mean = c.k.zeros(f32, {c.t.rows, 1}).named("mean");
+  SquareSum squares(c.k, c.t.rows);
+  for (Index j : c.k.range(cdiv(c.N, c.t.cols))) {
+    const Index before = j * c.t.cols;
+    Tile x = c.chunk(X, j);
+    Tile seen = c.k.zeros(f32, {1, 1}) + before;
+    Tile all = c.k.zeros(f32, {1, 1}) + min(before + c.t.cols, c.N);
+    Tile count = all - seen;
+    Tile own = row_sum(x) / count;
+    squares.add(where(c.inside(j), x - own, 0.f));
+    Tile step = own - mean;
+    squares.add(step, seen * (count / all));
+    mean = mean + step * (count / all);
+  }
+  return {mean, squares.inverse_root(c.length(), c.eps).named("rstd")};
+}
+
+/// The row of a tile, read once.
+Moments moments_of(const Norm& c, const Tile& x) {
+  Tile mean = row_sum(x) / c.length();
+  SquareSum squares(c.k, c.t.rows);
+  squares.add(where(c.inside(0), x - mean, 0.f));
+  return {mean, squares.inverse_root(c.length(), c.eps)};
+}
+
+/// rmsnorm of X, or of X + R, whose sums are stored in S.
+struct RootMeanSquare {
+  Norm c;
+  DType type;
+  TensorRef X, gamma, Y;
+  std::optional<TensorRef> R = {}, S = {};
+
+  Tile sums(const Index& j) const { return R ? c.chunk(X, j) + c.chunk(*R, j) : c.chunk(X, j); }
+  void keep(const Index& j, const Tile& x) const {
+    if (S) c.put(*S, j, x, type);
+  }
+  void give(const Index& j, const Tile& x, const Tile& rstd) const {
+    c.put(Y, j, x * rstd * c.columns(gamma, j), type);
+  }
+
+  void whole() const {
+    Tile x = sums(0);
+    keep(0, x);
+    SquareSum squares(c.k, c.t.rows);
+    squares.add(x);
+    give(0, x, squares.inverse_root(c.length(), c.eps));
+  }
+
+  void by_chunks() const {
+    SquareSum squares(c.k, c.t.rows);
+    for (Index j : c.k.range(cdiv(c.N, c.t.cols))) {
+      Tile x = sums(j);
+      keep(j, x);
+      squares.add(x);
+    }
+    Tile rstd = squares.inverse_root(c.length(), c.eps).named("rstd");
+    for (Index j : c.k.range(cdiv(c.N, c.t.cols))) give(j, sums(j), rstd);
+  }
+
+  void emit() const {
+    c.when_whole([&] { whole(); }, [&] { by_chunks(); });
+  }
+};
+
+}  // namespace
 
 Program layernorm(DType type, const RowTiling& t, float eps) {
   Trace k("layernorm");
@@ -46,27 +166,19 @@ Program layernorm(DType type, const RowTiling& t, float eps) {
   TensorRef gamma = k.input("gamma", f32, {N}), beta = k.input("beta", f32, {N});
   TensorRef Y = k.output("Y", type, {M, N});
 
-  auto [r] = k.grid(cdiv(M, t.rows));
-  Tile n = row_length(k, N).named("n");
-
-  Tile sum = k.zeros(f32, {t.rows, 1}).named("sum");
-  for (Index j : k.range(cdiv(N, t.cols)))
-    sum = sum + row_sum(cast(load(X.tile({r, j}, {t.rows, t.cols})), f32));
-  Tile mean = (sum / n).named("mean");
-
-  SquareSum squares(k, t.rows);
-  for (Index j : k.range(cdiv(N, t.cols))) {
-    Tile d = cast(load(X.tile({r, j}, {t.rows, t.cols})), f32) - mean;
-    squares.add(where(inside(k, j, N, t), d, 0.f));
-  }
-  Tile rstd = squares.inverse_root(n, eps).named("rstd");
-
-  for (Index j : k.range(cdiv(N, t.cols))) {
-    Tile x = cast(load(X.tile({r, j}, {t.rows, t.cols})), f32);
-    Tile g = as_row(load(gamma.tile({j}, {t.cols})));
-    Tile b = as_row(load(beta.tile({j}, {t.cols})));
-    store(Y.tile({r, j}, {t.rows, t.cols}), cast((x - mean) * rstd * g + b, type));
-  }
+  const Norm c{k, t, eps, k.grid(cdiv(M, t.rows))[0], N};
+  const auto give = [&](const Index& j, const Tile& x, const Moments& m) {
+    c.put(Y, j, (x - m.mean) * m.rstd * c.columns(gamma, j) + c.columns(beta, j), type);
+  };
+  const auto whole = [&] {
+    Tile x = c.chunk(X, 0);
+    give(0, x, moments_of(c, x));
+  };
+  const auto by_chunks = [&] {
+    const Moments m = t.few_reads ? merged_moments(c, X) : moments(c, X);
+    for (Index j : k.range(cdiv(N, t.cols))) give(j, c.chunk(X, j), m);
+  };
+  c.when_whole(whole, by_chunks);
   return k.finish();
 }
 
@@ -76,19 +188,17 @@ Program rmsnorm(DType type, const RowTiling& t, float eps) {
   TensorRef X = k.input("X", type, {M, N});
   TensorRef gamma = k.input("gamma", f32, {N});
   TensorRef Y = k.output("Y", type, {M, N});
+  RootMeanSquare{{k, t, eps, k.grid(cdiv(M, t.rows))[0], N}, type, X, gamma, Y}.emit();
+  return k.finish();
+}
 
-  auto [r] = k.grid(cdiv(M, t.rows));
-
-  SquareSum squares(k, t.rows);
-  for (Index j : k.range(cdiv(N, t.cols)))
-    squares.add(cast(load(X.tile({r, j}, {t.rows, t.cols})), f32));
-  Tile rstd = squares.inverse_root(row_length(k, N), eps).named("rstd");
-
-  for (Index j : k.range(cdiv(N, t.cols))) {
-    Tile x = cast(load(X.tile({r, j}, {t.rows, t.cols})), f32);
-    Tile g = as_row(load(gamma.tile({j}, {t.cols})));
-    store(Y.tile({r, j}, {t.rows, t.cols}), cast(x * rstd * g, type));
-  }
+Program add_rmsnorm(DType type, const RowTiling& t, float eps) {
+  Trace k("add_rmsnorm");
+  Index M = k.dim("M"), N = k.dim("N");
+  TensorRef X = k.input("X", type, {M, N}), R = k.input("R", type, {M, N});
+  TensorRef gamma = k.input("gamma", f32, {N});
+  TensorRef S = k.output("S", type, {M, N}), Y = k.output("Y", type, {M, N});
+  RootMeanSquare{{k, t, eps, k.grid(cdiv(M, t.rows))[0], N}, type, X, gamma, Y, R, S}.emit();
   return k.finish();
 }
 

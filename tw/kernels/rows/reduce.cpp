@@ -22,28 +22,33 @@ static const char* name_of(RowReduction r, bool rows) {
 
 static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
-/// The running result of a reduction over chunks.
+/// The running result of a reduction over chunks along an axis. Pairs of argmax are kept for each
+/// place of a chunk where reads are to be few, and meet once, behind the last.
 class Accumulator {
  public:
-  Accumulator(Trace& k, RowReduction r, const Extents& shape)
-      : kind_(r), value_(k.full(f32, shape, identity(r))), index_(k.full(i64, shape, kNone)) {}
+  Accumulator(Trace& k, RowReduction r, const RowTiling& t, int axis)
+      : kind_(r),
+        axis_(axis),
+        by_place_(t.few_reads && r == RowReduction::argmax),
+        value_(k.full(f32, extents(t), identity(r))),
+        index_(k.full(i64, extents(t), kNone)) {}
 
   static float identity(RowReduction r) {
     return r == RowReduction::max || r == RowReduction::argmax ? -INFINITY : 0.f;
   }
 
   /// x: f32 chunk; position: i64 index of its elements along the axis.
-  void add(const Tile& x, const Tile& position, int axis) {
+  void add(const Tile& x, const Tile& position) {
     switch (kind_) {
       case RowReduction::sum:
       case RowReduction::mean:
-        value_ = value_ + reduce(x, axis, Combiner::sum);
+        value_ = value_ + reduce(x, axis_, Combiner::sum);
         return;
       case RowReduction::max:
-        value_ = max(value_, reduce(x, axis, Combiner::max));
+        value_ = max(value_, reduce(x, axis_, Combiner::max));
         return;
       case RowReduction::argmax:
-        add_argmax(x, position, axis);
+        add_argmax(x, position);
         return;
     }
   }
@@ -56,20 +61,34 @@ class Accumulator {
       case RowReduction::mean:
         return cast(value_ / n, type);
       case RowReduction::argmax:
-        return where(eq(index_, kNone), -1, index_);
+        return index();
     }
     return index_;
   }
 
  private:
-  void add_argmax(const Tile& x, const Tile& position, int axis) {
-    Tiles<2> chunk = reduce({x, position}, axis, argmax_pair);
-    auto [value, index] = argmax_pair({value_, index_}, chunk);
+  Extents extents(const RowTiling& t) const {
+    Extents e{t.rows, t.cols};
+    if (!by_place_) e[static_cast<size_t>(axis_)] = 1;
+    return e;
+  }
+
+  void add_argmax(const Tile& x, const Tile& position) {
+    const Tiles<2> chunk{x, position};
+    auto [value, index] = argmax_pair(
+        {value_, index_}, by_place_ ? chunk : reduce({x, position}, axis_, argmax_pair));
     value_ = value;
     index_ = index;
   }
 
+  Tile index() const {
+    Tile at = by_place_ ? reduce({value_, index_}, axis_, argmax_pair)[1] : index_;
+    return where(eq(at, kNone), -1, at);
+  }
+
   RowReduction kind_;
+  int axis_;
+  bool by_place_;
   Tile value_, index_;
 };
 
@@ -84,11 +103,11 @@ Program row_reduce(RowReduction r, DType type, const RowTiling& t) {
   TensorRef Y = k.output("Y", result_type(r, type), {M});
 
   auto [i] = k.grid(cdiv(M, t.rows));
-  Accumulator acc(k, r, {t.rows, 1});
+  Accumulator acc(k, r, t, 1);
   for (Index j : k.range(cdiv(N, t.cols))) {
     Tile x = load(X.tile({i, j}, {t.rows, t.cols}), {.pad = Accumulator::identity(r)});
     Tile position = k.iota({t.rows, t.cols}, 1) + j * t.cols;
-    acc.add(cast(x, f32), position, 1);
+    acc.add(cast(x, f32), position);
   }
   Tile n = k.zeros(f32, {1, 1}) + N;
   store(Y.tile({i}, {t.rows}), reshape(acc.result(n, type), {t.rows}));
@@ -102,14 +121,29 @@ Program column_reduce(RowReduction r, DType type, const RowTiling& t) {
   TensorRef Y = k.output("Y", result_type(r, type), {N});
 
   auto [j] = k.grid(cdiv(N, t.cols));
-  Accumulator acc(k, r, {1, t.cols});
+  Accumulator acc(k, r, t, 0);
   for (Index i : k.range(cdiv(M, t.rows))) {
     Tile x = load(X.tile({i, j}, {t.rows, t.cols}), {.pad = Accumulator::identity(r)});
     Tile position = k.iota({t.rows, t.cols}, 0) + i * t.rows;
-    acc.add(cast(x, f32), position, 0);
+    acc.add(cast(x, f32), position);
   }
   Tile n = k.zeros(f32, {1, 1}) + M;
   store(Y.tile({j}, {t.cols}), reshape(acc.result(n, type), {t.cols}));
+  return k.finish();
+}
+
+Program sum_pieces(DType type, int64_t cols) {
+  constexpr int64_t kPiece = 4096;
+  Trace k("sum");
+  Index N = k.dim("N"), P = k.dim("P");
+  TensorRef X = k.input("X", type, {N}), Y = k.output("Y", f32, {P});
+
+  auto [p] = k.grid(P);
+  const Index blocks = cdiv(cdiv(N, P), kPiece) * (kPiece / cols);
+  Tile sum = k.zeros(f32, {1}).named("sum");
+  for (Index j : k.range(blocks))
+    sum = sum + reduce(cast(load(X.tile({p * blocks + j}, {cols})), f32), 0, Combiner::sum);
+  store(Y.tile({p}, {1}), sum);
   return k.finish();
 }
 

@@ -80,6 +80,27 @@ Reference rmsnorm_reference(const Problem& p, std::span<const TensorView> in, do
   return ref;
 }
 
+Reference add_rmsnorm_reference(const Problem& p, std::span<const TensorView> in, double eps) {
+  Matrix s(in[0]);
+  const std::vector<double> residual = to_doubles(in[1]), gamma = to_doubles(in[2]);
+  for (size_t i = 0; i < s.data.size(); ++i) s.data[i] += residual[i];
+  Reference ref{{.family = Family::norm, .out = p.dtype, .terms = s.n},
+                {room(s.data.size()), room(s.data.size())}};
+  ref.outputs[0].value = s.data;
+  for (size_t i = 0; i < s.data.size(); ++i) ref.outputs[0].sum_abs[i] = std::abs(s.data[i]);
+  for (int64_t i = 0; i < s.m; ++i) {
+    double squares = 0;
+    for (int64_t j = 0; j < s.n; ++j) squares += s.row(i)[j] * s.row(i)[j];
+    const double root = std::sqrt(squares / static_cast<double>(s.n) + eps);
+    for (int64_t j = 0; j < s.n; ++j) {
+      const double y = s.row(i)[j] / root * gamma[j];
+      ref.outputs[1].value[i * s.n + j] = y;
+      ref.outputs[1].sum_abs[i * s.n + j] = std::abs(y);
+    }
+  }
+  return ref;
+}
+
 /// One output of a reduction over n elements that `at` gives.
 template <class At>
 static void reduce_into(ReferenceOutput& out, int64_t index, int64_t n, const std::string& op,
@@ -127,6 +148,20 @@ Reference column_reduce_reference(const Problem& p, std::span<const TensorView> 
   Reference ref{accuracy_of(p, x.m), {room(x.n)}};
   for (int64_t j = 0; j < x.n; ++j)
     reduce_into(ref.outputs[0], j, x.m, p.option("op"), [&](int64_t i) { return x.row(i)[j]; });
+  return ref;
+}
+
+Reference sum_reference(const Problem& p, std::span<const TensorView> in) {
+  const std::vector<double> x = to_doubles(in[0]);
+  const int64_t n = std::ssize(x), parts = p.extent("parts");
+  int64_t length = 4096;
+  while (length * parts < n) length += 4096;
+  Reference ref{{.family = Family::reduction, .out = f32, .terms = length},
+                {room(static_cast<size_t>(parts))}};
+  for (int64_t i = 0; i < n; ++i) {
+    ref.outputs[0].value[i / length] += x[i];
+    ref.outputs[0].sum_abs[i / length] += std::abs(x[i]);
+  }
   return ref;
 }
 

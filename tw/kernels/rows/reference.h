@@ -11,7 +11,10 @@ namespace tw::kernels {
 check::Reference softmax_reference(const Problem& p, std::span<const TensorView> in);
 check::Reference layernorm_reference(const Problem& p, std::span<const TensorView> in, double eps);
 check::Reference rmsnorm_reference(const Problem& p, std::span<const TensorView> in, double eps);
+check::Reference add_rmsnorm_reference(const Problem& p, std::span<const TensorView> in,
+                                       double eps);
 check::Reference row_reduce_reference(const Problem& p, std::span<const TensorView> in);
+check::Reference sum_reference(const Problem& p, std::span<const TensorView> in);
 check::Reference column_reduce_reference(const Problem& p, std::span<const TensorView> in);
 
 }  // namespace tw::kernels

@@ -1,20 +1,34 @@
 #include "tw/kernels/rows/rows.h"
 
+#include "tw/base/error.h"
+#include "tw/kernels/block_tile.h"
 #include "tw/kernels/rows/reference.h"
 
 namespace tw::kernels {
 
 static constexpr float kEps = 1e-5f;
 
-RowTiling row_tiling(int64_t columns) {
+/// Longest rows that argmax keeps in registers: a value and its index take three an element.
+static constexpr int64_t kLongestPairs = 4096;
+
+static RowTiling block_rows(const Problem& p, const GpuMachine& gpu, int64_t longest) {
+  const BlockTile t = rows_tile(p.extent("m"), p.extent("n"), gpu, longest);
+  return {t.rows, t.cols, true};
+}
+
+/// The chunk is the smallest of 64, 256, 1024 that holds a row, else 1024.
+static RowTiling row_tiling(const Problem& p, const Target& target, int64_t longest = kLongestRow) {
+  if (const GpuMachine* gpu = target.gpu()) return block_rows(p, *gpu, longest);
   for (int64_t cols : {64, 256})
-    if (columns <= cols) return {.rows = 1, .cols = cols};
+    if (p.extent("n") <= cols) return {.rows = 1, .cols = cols};
   return {.rows = 1, .cols = 1024};
 }
 
 /// Rows of up to 16384 in one chunk: their weights then stay in the core's caches, and the output
 /// is written once.
-static RowTiling softmax_tiling(int64_t columns) {
+static RowTiling softmax_tiling(const Problem& p, const Target& target) {
+  if (const GpuMachine* gpu = target.gpu()) return block_rows(p, *gpu, kLongestRow);
+  const int64_t columns = p.extent("n");
   for (int64_t cols = 32; cols <= 16384; cols *= 2)
     if (columns <= cols) return {.rows = 1, .cols = cols};
   return {.rows = 1, .cols = 4096};
@@ -22,8 +36,14 @@ static RowTiling softmax_tiling(int64_t columns) {
 
 /// A block of columns is walked eight rows at a time: eight streams of memory, and lanes run along
 /// the columns.
-static RowTiling column_tiling(int64_t columns) {
-  return {.rows = 8, .cols = columns <= 64 ? 64 : 256};
+static RowTiling column_tiling(const Problem& p, const Target& target) {
+  const int64_t m = p.extent("m"), n = p.extent("n");
+  if (const GpuMachine* gpu = target.gpu()) {
+    const bool pairs = p.option("op") == "argmax";
+    const BlockTile t = columns_tile(m, n, bytes(p.dtype), pairs ? kLongestPairs : 8192, *gpu);
+    return {t.rows, t.cols, true};
+  }
+  return {.rows = 8, .cols = n <= 64 ? 64 : 256};
 }
 
 static RowReduction reduction_named(const std::string& op) {
@@ -95,6 +115,15 @@ static std::vector<Argument> rmsnorm_arguments(const Problem& p) {
   return {{"X", p.dtype, mn, false}, {"gamma", f32, {mn[1]}, false}, {"Y", p.dtype, mn, true}};
 }
 
+static std::vector<Argument> add_rmsnorm_arguments(const Problem& p) {
+  std::vector<int64_t> mn = {p.extent("m"), p.extent("n")};
+  return {{"X", p.dtype, mn, false},
+          {"R", p.dtype, mn, false},
+          {"gamma", f32, {mn[1]}, false},
+          {"S", p.dtype, mn, true},
+          {"Y", p.dtype, mn, true}};
+}
+
 static std::vector<Argument> layernorm_arguments(const Problem& p) {
   std::vector<int64_t> mn = {p.extent("m"), p.extent("n")};
   return {{"X", p.dtype, mn, false},
@@ -108,29 +137,60 @@ static std::vector<Argument> reduce_arguments(const Problem& p, const char* kept
   return {{"X", p.dtype, {p.extent("m"), p.extent("n")}, false},
           {"Y", y, {p.extent(kept_axis)}, true}};
 }
+static std::vector<Argument> sum_arguments(const Problem& p) {
+  if (p.extent("parts") < 1) throw UserError("sums of 0 parts", "wanted at least 1");
+  return {{"X", p.dtype, {p.extent("n")}, false}, {"Y", f32, {p.extent("parts")}, true}};
+}
 static std::vector<Argument> row_arguments(const Problem& p) { return reduce_arguments(p, "m"); }
 static std::vector<Argument> column_arguments(const Problem& p) { return reduce_arguments(p, "n"); }
 
 // ---- programs
 
-static Program trace_softmax(const Problem& p, const Target&) {
-  return softmax(p.dtype, softmax_tiling(p.extent("n")));
+static Program trace_softmax(const Problem& p, const Target& target) {
+  return softmax(p.dtype, softmax_tiling(p, target));
 }
-static Program trace_layernorm(const Problem& p, const Target&) {
-  return layernorm(p.dtype, row_tiling(p.extent("n")), kEps);
+static Program trace_layernorm(const Problem& p, const Target& target) {
+  return layernorm(p.dtype, row_tiling(p, target), kEps);
 }
-static Program trace_rmsnorm(const Problem& p, const Target&) {
-  return rmsnorm(p.dtype, row_tiling(p.extent("n")), kEps);
+static Program trace_rmsnorm(const Problem& p, const Target& target) {
+  return rmsnorm(p.dtype, row_tiling(p, target), kEps);
 }
-static Program trace_rows(const Problem& p, const Target&) {
-  return row_reduce(reduction_named(p.option("op")), p.dtype, row_tiling(p.extent("n")));
+static Program trace_add_rmsnorm(const Problem& p, const Target& target) {
+  return add_rmsnorm(p.dtype, row_tiling(p, target), kEps);
 }
-static Program trace_columns(const Problem& p, const Target&) {
-  return column_reduce(reduction_named(p.option("op")), p.dtype, column_tiling(p.extent("n")));
+static Program trace_rows(const Problem& p, const Target& target) {
+  const RowReduction r = reduction_named(p.option("op"));
+  const int64_t longest = r == RowReduction::argmax ? kLongestPairs : 8192;
+  return row_reduce(r, p.dtype, row_tiling(p, target, longest));
+}
+static Program trace_columns(const Problem& p, const Target& target) {
+  return column_reduce(reduction_named(p.option("op")), p.dtype, column_tiling(p, target));
+}
+
+static Program trace_sum(const Problem& p, const Target& target) {
+  return sum_pieces(p.dtype, target.gpu() != nullptr ? 4096 : 1024);
+}
+
+static Problem pieces(int64_t n, int64_t parts, DType t) {
+  return {{{"n", n}, {"parts", parts}}, t, {}};
+}
+static std::vector<Problem> sum_sweep() {
+  std::vector<Problem> all;
+  for (const DType t : {f32, bf16})
+    for (const auto& [n, parts] :
+         {std::pair{1, 1}, {5, 3}, {4097, 1}, {9000, 2}, {10'000, 7}, {0, 2}, {70'001, 4}})
+      all.push_back(pieces(n, parts, t));
+  return all;
+}
+static std::vector<Problem> sum_bench() {
+  return {pieces(1 << 25, 2048, f32), pieces(1 << 25, 2048, bf16), pieces(2048, 1, f32)};
 }
 
 static check::Reference layernorm_of(const Problem& p, std::span<const TensorView> in) {
   return layernorm_reference(p, in, kEps);
+}
+static check::Reference add_rmsnorm_of(const Problem& p, std::span<const TensorView> in) {
+  return add_rmsnorm_reference(p, in, kEps);
 }
 static check::Reference rmsnorm_of(const Problem& p, std::span<const TensorView> in) {
   return rmsnorm_reference(p, in, kEps);
@@ -175,6 +235,17 @@ std::vector<KernelEntry> row_entries() {
        rmsnorm_of,
        row_sweep,
        row_bench},
+      {"add_rmsnorm",
+       "S = X + R of X[m, n], and root-mean-square normalisation of its rows, gamma",
+       Family::norm,
+       axes,
+       {},
+       types,
+       add_rmsnorm_arguments,
+       trace_add_rmsnorm,
+       add_rmsnorm_of,
+       row_sweep,
+       row_bench},
       {"row_reduce",
        "sum, max, mean or argmax along each row of X[m, n]",
        Family::reduction,
@@ -186,6 +257,17 @@ std::vector<KernelEntry> row_entries() {
        row_reduce_reference,
        row_reduce_sweep,
        reduce_bench},
+      {"sum",
+       "sums of equal parts of X[n]; a second call on them gives the sum of all",
+       Family::reduction,
+       {{"parts", 2048, "of X"}, {"n", 1 << 25, "elements"}},
+       {},
+       types,
+       sum_arguments,
+       trace_sum,
+       sum_reference,
+       sum_sweep,
+       sum_bench},
       {"column_reduce",
        "sum, max, mean or argmax along each column of X[m, n]",
        Family::reduction,

@@ -19,15 +19,39 @@ static void whole_row(const TensorRef& X, const TensorRef& Y, const Index& r, DT
   store(Y.tile({r, 0}, {t.rows, t.cols}), cast(e * scale, type));
 }
 
-/// Longer rows: their largest element, their sum, then the weights again.
-static void by_chunks(Trace& k, const TensorRef& X, const TensorRef& Y, const Index& r,
-                      const Index& N, DType type, const RowTiling& t) {
+/// The largest element of a longer row, and the sum of its exponentials.
+struct RowSums {
+  Tile m, l;
+};
+
+static RowSums in_two_passes(Trace& k, const TensorRef& X, const Index& r, const Index& N,
+                             const RowTiling& t) {
   Tile m = k.full(f32, {t.rows, 1}, -INFINITY).named("m");
   for (Index j : k.range(cdiv(N, t.cols))) m = max(m, row_max(chunk(X, r, j, t)));
 
   Tile l = k.zeros(f32, {t.rows, 1}).named("l");
   for (Index j : k.range(cdiv(N, t.cols))) l = l + row_sum(exp(chunk(X, r, j, t) - m));
+  return {m, l};
+}
 
+static RowSums in_one_pass(Trace& k, const TensorRef& X, const Index& r, const Index& N,
+                           const RowTiling& t) {
+  Tile m = k.full(f32, {t.rows, 1}, -INFINITY).named("m");
+  Tile l = k.zeros(f32, {t.rows, 1}).named("l");
+  for (Index j : k.range(cdiv(N, t.cols))) {
+    Tile x = chunk(X, r, j, t);
+    Tile top = max(m, row_max(x));
+    Tile base = where(eq(top, -INFINITY), 0.f, top);  // nothing but -inf yet: all weights are 0
+    l = l * exp(m - base) + row_sum(exp(x - base));
+    m = top;
+  }
+  return {m, l};
+}
+
+/// Longer rows: their sums, then the weights again.
+static void by_chunks(Trace& k, const TensorRef& X, const TensorRef& Y, const Index& r,
+                      const Index& N, DType type, const RowTiling& t) {
+  const auto [m, l] = t.few_reads ? in_one_pass(k, X, r, N, t) : in_two_passes(k, X, r, N, t);
   Tile scale = (1.f / l).named("scale");
   for (Index j : k.range(cdiv(N, t.cols))) {
     Tile y = exp(chunk(X, r, j, t) - m) * scale;

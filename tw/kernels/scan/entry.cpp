@@ -1,3 +1,4 @@
+#include "tw/kernels/block_tile.h"
 #include "tw/kernels/scan/scan.h"
 
 namespace tw::kernels {
@@ -8,9 +9,13 @@ std::vector<Argument> cumsum_arguments(const Problem& p) {
   return {{"X", p.dtype, mn, false}, {"Y", p.dtype, mn, true}};
 }
 
-Program trace_cumsum(const Problem& p, const Target&) {
+Program trace_cumsum(const Problem& p, const Target& target) {
   const CumsumForm form{p.dtype, p.option("direction") == "reverse",
                         p.option("exclusive") == "yes"};
+  if (const GpuMachine* gpu = target.gpu()) {
+    const BlockTile t = rows_tile(p.extent("m"), p.extent("n"), *gpu, 8192);
+    return cumsum(form, {t.rows, t.cols});
+  }
   CumsumTiling tiling;
   for (const int64_t cols : {256, 64})
     if (p.extent("n") <= cols) tiling.cols = cols;

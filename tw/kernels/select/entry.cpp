@@ -20,10 +20,12 @@ int64_t count_of(const Problem& p) {
   return k;
 }
 
-/// The list is read once a block: long lists take long blocks.
-int64_t cols_of(const Problem& p) {
+/// The list is read once a block: long lists take long blocks, on a GPU up to what a block keeps in
+/// registers.
+int64_t cols_of(const Problem& p, const Target& target) {
+  const int64_t most = target.gpu() != nullptr ? 8192 : 1 << 20;
   int64_t cols = p.extent("n") <= 64 ? 64 : 1024;
-  while (cols < 8 * p.extent("k") && cols < p.extent("n") && cols < (1 << 20)) cols *= 2;
+  while (cols < 8 * p.extent("k") && cols < p.extent("n") && cols < most) cols *= 2;
   return cols;
 }
 
@@ -34,8 +36,8 @@ std::vector<Argument> top_k_arguments(const Problem& p) {
           {"I", i64, {m, k}, true}};
 }
 
-Program trace_top_k(const Problem& p, const Target&) {
-  return top_k_rows(p.dtype, count_of(p), cols_of(p));
+Program trace_top_k(const Problem& p, const Target& target) {
+  return top_k_rows(p.dtype, count_of(p), cols_of(p, target));
 }
 
 /// Columns of a row in order: larger first, NaN largest, of equals the lower.

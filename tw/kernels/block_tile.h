@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tw/target/gpu.h"
+
+namespace tw::kernels {
+
+/// Extents of a tile of a matrix for a GPU, few for many shapes. A block keeps 16 elements a thread
+/// of its largest tile, up to 256 threads; tiles of more than 64 elements a thread leave registers.
+struct BlockTile {
+  int64_t rows = 1;
+  int64_t cols = 1024;
+};
+
+/// Longest rows of f32 that a block keeps in registers.
+inline constexpr int64_t kLongestRow = 32768;
+
+/// The smallest power of two from `least` on that is at least n, `most` where that is smaller.
+int64_t extent_for(int64_t n, int64_t least, int64_t most);
+
+/// Whole rows of up to `longest` elements, several where they are short and there are many; parts
+/// of longer rows.
+BlockTile rows_tile(int64_t rows, int64_t columns, const GpuMachine& gpu,
+                    int64_t longest = kLongestRow);
+
+/// A part of a matrix whose elements are independent.
+BlockTile elements_tile(int64_t rows, int64_t columns, const GpuMachine& gpu);
+
+/// A few columns, as wide as a line of the caches at least, of many rows: so many elements at most.
+BlockTile columns_tile(int64_t rows, int64_t columns, int64_t element_bytes, int64_t most,
+                       const GpuMachine& gpu);
+
+}  // namespace tw::kernels
