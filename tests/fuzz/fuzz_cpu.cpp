@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fmt/format.h>
 
+#include "tw/check/staged.h"
 #include "tw/ir/print.h"
 #include "tw/jit/kernel.h"
 
@@ -22,12 +23,17 @@ struct Options {
   std::string device = "cpu:0";
 };
 
-Kernel kernel_of(const RandomProgram& r) { return compile(r.program, Device::open("cpu:0")); }
+Kernel kernel_of(const Options& o, const RandomProgram& r) {
+  Program p = r.program;
+  if (o.device != "cpu:0") drop_messages(p, true);  // GPUs do not print
+  return compile(std::move(p), Device::open(o.device));
+}
 
 Verdict examine(const Options& o, const RandomProgram& r) {
   return judge(r, [&](const RandomProgram& program, const Arguments& a) {
     if (o.device == "emu:0") return run_emulated(program, a);
-    kernel_of(program)(a.inputs, a.outputs, program.dims);
+    check::run_on_host_tensors(kernel_of(o, program), Device::open(o.device), a.inputs, a.outputs,
+                               program.dims);
   });
 }
 
@@ -54,7 +60,7 @@ void report(const Options& o, uint64_t seed, const Verdict& v) {
     const Arguments a = arguments(small);
     const bool emulated = o.device == "emu:0";
     fmt::print("{}\n", emulated ? emulated_text(small, a)
-                                : kernel_of(small).source(a.inputs, a.outputs, small.dims));
+                                : kernel_of(o, small).source(a.inputs, a.outputs, small.dims));
   }
   std::fflush(stdout);
 }
@@ -102,8 +108,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", o.seed, "of the first; the others follow");
   app.add_option("--jobs", o.jobs, "processes");
   app.add_option("--shown", o.shown, "failures that are reduced and printed");
-  app.add_option("--device", o.device, "cpu:0, or emu:0 for CUDA text in the emulator")
-      ->check(CLI::IsMember({"cpu:0", "emu:0"}));
+  app.add_option("--device", o.device, "cpu:0, cuda:N, or emu:0 for CUDA text in the emulator");
   app.add_flag("--text", o.print_text, "print the emitted text of reduced failures");
   CLI11_PARSE(app, argc, argv);
   return tw::test::run(o);

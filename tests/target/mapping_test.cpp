@@ -18,17 +18,29 @@ TEST(Mapping, GoesThroughText) {
 }
 
 TEST(Mapping, EveryKnobTakesItsWholeRange) {
-  for (const Knob& k : cpu_knobs()) {
-    const std::string key = std::string("cpu1 ") + k.name + "=";
-    EXPECT_EQ(parse_mapping(key + std::to_string(k.lo)).get(k.name, -1), k.lo);
-    EXPECT_EQ(parse_mapping(key + std::to_string(k.hi)).get(k.name, -1), k.hi);
-    TW_EXPECT_ERROR(UserError, "wanted an integer in",
-                    [&] { parse_mapping(key + std::to_string(k.hi + 1)); });
-    TW_EXPECT_ERROR(UserError, "wanted an integer in",
-                    [&] { parse_mapping(key + std::to_string(k.lo - 1)); });
-  }
-  EXPECT_TRUE(std::is_sorted(cpu_knobs().begin(), cpu_knobs().end(),
-                             [](auto& a, auto& b) { return std::string(a.name) < b.name; }));
+  const auto check = [](const std::string& scheme, std::span<const Knob> knobs) {
+    for (const Knob& k : knobs) {
+      const std::string key = scheme + " " + k.name + "=";
+      EXPECT_EQ(parse_mapping(key + std::to_string(k.lo)).get(k.name, -1), k.lo);
+      EXPECT_EQ(parse_mapping(key + std::to_string(k.hi)).get(k.name, -1), k.hi);
+      TW_EXPECT_ERROR(UserError, "wanted an integer in",
+                      [&] { parse_mapping(key + std::to_string(k.hi + 1)); });
+      TW_EXPECT_ERROR(UserError, "wanted an integer in",
+                      [&] { parse_mapping(key + std::to_string(k.lo - 1)); });
+    }
+    EXPECT_TRUE(std::is_sorted(knobs.begin(), knobs.end(),
+                               [](auto& a, auto& b) { return std::string(a.name) < b.name; }));
+  };
+  check("cpu1", cpu_knobs());
+  check("cuda1", cuda_knobs());
+}
+
+TEST(Mapping, SchemesHaveKnobsOfTheirOwn) {
+  EXPECT_EQ(to_string(parse_mapping("cuda1 warps=8")), "cuda1 warps=8");
+  TW_EXPECT_ERROR(UserError, "unknown key 'kc'; known keys: warps",
+                  [] { parse_mapping("cuda1 kc=64"); });
+  TW_EXPECT_ERROR(UserError, "unknown key 'warps'; known keys: ip",
+                  [] { parse_mapping("cpu1 warps=8"); });
 }
 
 TEST(Mapping, WrongTextIsNamed) {

@@ -2,7 +2,7 @@
 
 #include "tw/base/error.h"
 #include "tw/interp/bounded.h"
-#include "tw/ir/combiner.h"
+#include "tw/ir/program.h"
 
 namespace tw {
 

@@ -1,4 +1,4 @@
-#include "tw/ir/combiner.h"
+#include "tw/ir/program.h"
 
 #include <limits>
 

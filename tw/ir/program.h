@@ -299,6 +299,11 @@ bool is_fold(Opcode code);
 /// How such an op folds.
 const ReduceAttr& fold_of(const Op& op);
 
+/// The op of two elements that a combiner without a region applies.
+Opcode opcode_of(Combiner c);
+/// What leaves every element as it is when combined with it. A custom combiner has none.
+Number neutral(Combiner c, DType t);
+
 /// Whether the op folds so few elements (kShortReduction at most, by a combiner without a region)
 /// that doing it where the result is used costs less than keeping the result.
 bool is_short_reduction(const Program& p, const Op& op);

@@ -28,6 +28,16 @@ namespace fs = std::filesystem;
 
 static constexpr const char* kLockFile = "lock";
 
+/// The names of an entry's files end so.
+struct Extensions {
+  const char *object, *source;
+};
+static constexpr Extensions kExtensions[] = {{".so", ".cpp"}, {".cubin", ".cu"}};
+
+static const Extensions& extensions(Cache::Form form) {
+  return kExtensions[static_cast<size_t>(form)];
+}
+
 static void warn(const std::string& text) {
   std::fprintf(stderr, "tilewright: warning: %s\n", text.c_str());
 }
@@ -58,19 +68,19 @@ Cache::Cache(std::string folder) : folder_(std::move(folder)) {}
 
 std::string Cache::name(const std::string& key) { return hash_hex(key); }
 
-std::string Cache::source_path(const std::string& key) const {
+std::string Cache::source_path(const std::string& key, Form form) const {
   if (folder_.empty()) return "";
-  const std::string path = folder_ + "/" + name(key) + ".cpp";
+  const std::string path = folder_ + "/" + name(key) + extensions(form).source;
   std::error_code error;
   return fs::is_regular_file(path, error) ? path : "";
 }
 
-/// True for the names that a cache gives its files: a hash, .so or .cpp, and what mkostemp adds to
+/// True for the names that a cache gives its files: a hash, an extension, and what mkostemp adds to
 /// files that are not whole yet.
 static bool is_cache_file(const std::string& name) {
   constexpr size_t kHash = 32, kAdded = 7;
   if (name.find_first_not_of("0123456789abcdef") != kHash) return false;
-  for (const char* extension : {".so", ".cpp"}) {
+  for (const char* extension : {".so", ".cpp", ".cubin", ".cu"}) {
     if (name.compare(kHash, std::string::npos, extension) == 0) return true;
     const size_t end = kHash + std::strlen(extension);
     if (name.size() == end + kAdded && name[end] == '.' && name.find(extension) == kHash)
@@ -121,19 +131,21 @@ bool Cache::writable() {
   return readable();
 }
 
-std::optional<Cache::Loaded> Cache::load(const std::string& key) {
+std::optional<Cache::Kept> Cache::find(const std::string& key, Form form, const Load& load) {
   if (readable()) {
-    if (std::optional<Loaded> found = load_file(key)) return found;
+    if (std::optional<Kept> found = find_file(key, form, load)) return found;
   }
   std::lock_guard guard(lock_);
   auto kept = memory_.find(key);
   if (kept == memory_.end()) return std::nullopt;
-  return Loaded{Module::from_bytes(kept->second.object), kept->second.metadata};
+  load("", kept->second.object);
+  return kept->second;
 }
 
 /// Entries on folders that forbid execution are loaded from memory.
 static std::shared_ptr<const Module> load_module(const std::string& path,
                                                  const std::string& object) {
+  if (path.empty()) return Module::from_bytes(object);
   try {
     return Module::from_file(path);
   } catch (const EnvError&) {
@@ -141,8 +153,24 @@ static std::shared_ptr<const Module> load_module(const std::string& path,
   }
 }
 
-std::optional<Cache::Loaded> Cache::load_file(const std::string& key) {
-  const std::string path = folder_ + "/" + name(key) + ".so";
+std::optional<Cache::Loaded> Cache::load(const std::string& key) {
+  Loaded loaded;
+  const std::optional<Kept> found = find(
+      key, Form::shared_object,
+      [&](const auto& path, const auto& object) { loaded.module = load_module(path, object); });
+  if (!found) return std::nullopt;
+  loaded.metadata = found->metadata;
+  return loaded;
+}
+
+std::optional<Cache::Cubin> Cache::load_cubin(const std::string& key) {
+  std::optional<Kept> found = find(key, Form::cubin, [](const auto&, const auto&) {});
+  if (!found) return std::nullopt;
+  return Cubin{std::move(found->object), std::move(found->metadata)};
+}
+
+std::optional<Cache::Kept> Cache::find_file(const std::string& key, Form form, const Load& load) {
+  const std::string path = folder_ + "/" + name(key) + extensions(form).object;
   const std::optional<std::string> bytes = read_own_file(path);
   struct stat s;
   if (!bytes && (lstat(path.c_str(), &s) != 0 || S_ISREG(s.st_mode))) return std::nullopt;
@@ -151,9 +179,9 @@ std::optional<Cache::Loaded> Cache::load_file(const std::string& key) {
     fault = "is of another key";
     if (file->key == key) {
       try {
-        Loaded loaded{load_module(path, file->object), file->metadata};
+        load(path, file->object);
         touch(path);
-        return loaded;
+        return Kept{std::move(file->metadata), std::move(file->object)};
       } catch (const EnvError&) {
         fault = "cannot be loaded";
       }
@@ -174,20 +202,32 @@ static int64_t allowed_bytes() {
   return megabytes * int64_t{1000000};
 }
 
-Cache::Loaded Cache::store(const std::string& key, const std::string& metadata,
-                           const std::string& object, const std::string& source) {
+void Cache::put(const std::string& key, Form form, const Kept& entry, const std::string& source,
+                const Load& load) {
   const int64_t most = allowed_bytes();
   const std::string base = folder_ + "/" + name(key);
-  if (writable() && publish(base + ".so", pack({object, key, metadata}))) {
-    publish(base + ".cpp", source);
+  if (writable() &&
+      publish(base + extensions(form).object, pack({entry.object, key, entry.metadata}))) {
+    publish(base + extensions(form).source, source);
     // What lay there already stays, and may be no entry.
-    std::optional<Loaded> loaded = load_file(key);
+    const bool found = find_file(key, form, load).has_value();
     trim(most);
-    if (loaded) return *loaded;
+    if (found) return;
   }
-  Loaded loaded{Module::from_bytes(object), metadata};
-  keep(key, {metadata, object}, most);
+  load("", entry.object);
+  keep(key, entry, most);
+}
+
+Cache::Loaded Cache::store(const std::string& key, const std::string& metadata,
+                           const std::string& object, const std::string& source) {
+  Loaded loaded{nullptr, metadata};
+  put(key, Form::shared_object, {metadata, object}, source,
+      [&](const auto& path, const auto& bytes) { loaded.module = load_module(path, bytes); });
   return loaded;
+}
+
+void Cache::store_cubin(const std::string& key, const Cubin& cubin, const std::string& source) {
+  put(key, Form::cubin, {cubin.metadata, cubin.bytes}, source, [](const auto&, const auto&) {});
 }
 
 /// The limit holds in memory too; which entries go first does not matter there.
@@ -215,13 +255,15 @@ std::vector<Cache::Item> Cache::items() const {
   std::vector<Item> found;
   std::error_code error;
   for (const fs::path path : cache_files(folder_, error)) {
-    if (path.extension() != ".so") continue;
+    const auto form = std::ranges::find_if(
+        kExtensions, [&](const Extensions& e) { return path.extension() == e.object; });
+    if (form == std::end(kExtensions)) continue;
     const std::optional<std::string> bytes = read_own_file(path);
     struct stat s, text;
     if (!bytes || stat(path.c_str(), &s) != 0) continue;
     const std::optional<CacheFile> file = unpack(*bytes);
     if (!file) continue;
-    const fs::path source = fs::path(path).replace_extension(".cpp");
+    const fs::path source = fs::path(path).replace_extension(form->source);
     const int64_t extra = stat(source.c_str(), &text) == 0 ? text.st_size : 0;
     found.push_back({path.stem(), file->key, s.st_size + extra, s.st_mtim.tv_sec});
   }

@@ -4,7 +4,6 @@
 #include <exception>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -12,10 +11,9 @@
 #include "tw/base/env.h"
 #include "tw/base/error.h"
 #include "tw/emit/cpu/eject.h"
-#include "tw/emit/cpu/emit_cpu.h"
 #include "tw/ir/print.h"
+#include "tw/jit/backend.h"
 #include "tw/jit/cache.h"
-#include "tw/jit/compiler.h"
 #include "tw/jit/emitter_version.h"
 #include "tw/jit/story.h"
 #include "tw/jit/variants.h"
@@ -25,9 +23,28 @@
 
 namespace tw {
 
-static Signature signature_of(const Program& p, const CpuMachine& machine) {
-  auto check = [p](std::span<const int64_t> dims) { check_indices(p, dims); };
-  return {p.name, launch_spec(p), machine, {dim_limit(p), check}};
+static Signature::DimCheck dim_check_of(const Program& p) {
+  return {dim_limit(p), [p](std::span<const int64_t> dims) { check_indices(p, dims); }};
+}
+
+const char* scheme_of(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::cpu:
+      return "cpu1";
+    case DeviceKind::cuda:
+      return "cuda1";
+  }
+  throw InternalError("a device of no kind");
+}
+
+std::unique_ptr<const Backend> backend_of(const Device& d, const CompileOptions& options) {
+  switch (d.kind()) {
+    case DeviceKind::cpu:
+      return cpu_backend(d, options);
+    case DeviceKind::cuda:
+      return cuda_backend(d, options);
+  }
+  throw InternalError("a device of no kind");
 }
 
 static Messages messages_of_program(const Program& p, const CompileOptions& o) {
@@ -45,26 +62,25 @@ struct Kernel::State {
       : program(std::move(p)),
         device(d),
         options(std::move(o)),
-        signature(signature_of(program, device.cpu())),
+        backend(backend_of(device, options)),
+        signature(backend->signature(program, dim_check_of(program))),
         messages(messages_of_program(program, options)),
         text(tw::print(program, {.lines = options.debug_info, .names = false})) {}
 
   const Program program;  // canonical
   const Device device;
   const CompileOptions options;
+  const std::unique_ptr<const Backend> backend;
   const Signature signature;
   const Messages messages;
   const std::string text;  // of the program, as in keys
   Variants variants;
 
-  Program lower(const Specialisation& s, const Story* story = nullptr) const {
-    return lower(program, s, story);
-  }
-  Program lower(Program lowered, const Specialisation& s, const Story* story) const {
-    const PassContext context{device.cpu(), options.mapping, s};
+  Program lower(Program lowered, const Specialisation& s, const Story* story = nullptr) const {
+    const PassContext context{backend->machine_of_passes(), options.mapping, s};
     if (story) story->add("00_canonical.tw", print(lowered, {.lines = true}));
     int step = 0;
-    for (const Pass& pass : cpu_passes()) {
+    for (const Pass& pass : backend->passes()) {
       run_passes(lowered, {&pass, 1}, context);
       if (story) {
         story->add(fmt::format("{:02}_{}.tw", ++step, pass.name), print(lowered, {.lines = true}));
@@ -73,38 +89,38 @@ struct Kernel::State {
     return lowered;
   }
 
-  EmittedCpu emit(const Specialisation& s, const Story* story = nullptr) const {
-    return emit_cpu(lower(s, story), s, device.cpu(), options.mapping, options.debug_info);
+  Emitted emit(const Specialisation& s, const Story* story = nullptr) const {
+    return backend->emit(lower(program, s, story), s);
   }
 
   /// Without the facts of addresses and sizes, so that the text serves all.
   Ejected eject(Specialisation s, const EjectNames& names) const {
+    const CpuMachine& machine = device.cpu();
     s.fits32 = false;
     for (ParamFacts& facts : s.params) facts.aligned = false;
     // It has no host that could be told.
     Program silent = program;
     drop_messages(silent, true);
     canonicalize(silent);
-    return eject_cpu(lower(std::move(silent), s, nullptr), s, device.cpu(), options.mapping, names);
+    return eject_cpu(lower(std::move(silent), s), s, machine, options.mapping, names);
   }
 
   /// All that decides what the variant becomes, as lines of text.
-  std::string key(const Specialisation& s, const Compiler& compiler) const {
-    return fmt::format(
-        "tilewright {}\ncompiler {}\nflags {}\nmachine {}\nmapping {}\nmode {}\n"
-        "specialisation {}\n{}",
-        emitter_version(), compiler.identity,
-        fmt::join(compile_flags(compiler, device.cpu(), options.debug_info), " "),
-        to_string(device.cpu()), to_string(options.mapping), static_cast<int>(options.mode),
-        to_string(s, signature.arg_names()), text);
+  std::string key(const Specialisation& s, const Toolchain& tools) const {
+    return fmt::format("tilewright {}\n{}mapping {}\nmode {}\nspecialisation {}\n{}",
+                       emitter_version(), tools.identity(), to_string(options.mapping),
+                       static_cast<int>(options.mode), to_string(s, signature.arg_names()), text);
+  }
+  std::string key(const Call& call) const {
+    return key(call.specialisation(), *backend->toolchain());
   }
 
-  Cache::Loaded load_or_compile(const Specialisation& s) const {
-    const Compiler compiler = find_compiler();
-    const std::string wanted = key(s, compiler);
+  Variant build(const Specialisation& s) const {
+    const std::unique_ptr<const Toolchain> tools = backend->toolchain();
+    const std::string wanted = key(s, *tools);
     const std::shared_ptr<Cache> cache = Cache::of_environment();
-    std::optional<EmittedCpu> emitted = emit_for_viewers(s, wanted);
-    if (auto found = cache->load(wanted)) return *found;
+    std::optional<Emitted> emitted = emit_for_viewers(s, wanted);
+    if (auto found = backend->load(*cache, wanted)) return *found;
     if (env_on(Env::no_compile)) {
       throw UserError(fmt::format("TW_NO_COMPILE is set and '{}' is not in the cache '{}' as {}",
                                   program.name, cache->folder(), Cache::name(wanted)),
@@ -112,37 +128,28 @@ struct Kernel::State {
     }
     const Cache::Turn turn(*cache, wanted);
     if (turn.waited()) {
-      if (auto found = cache->load(wanted)) return *found;
+      if (auto found = backend->load(*cache, wanted)) return *found;
     }
     if (!emitted) emitted = emit(s);
-    const std::string object =
-        compile_shared(compiler, device.cpu(), emitted->text, options.debug_info);
-    return cache->store(wanted, to_string(emitted->launch), object, emitted->text);
+    return backend->store(*cache, wanted, *emitted, tools->compile(emitted->text));
   }
 
   /// Whoever wants to see the steps sees them for variants that the cache has, too.
-  std::optional<EmittedCpu> emit_for_viewers(const Specialisation& s,
-                                             const std::string& key) const {
+  std::optional<Emitted> emit_for_viewers(const Specialisation& s, const std::string& key) const {
     const Story story(program.name + "_" + Cache::name(key).substr(0, 8));
     if (!story.wanted() && env(Env::dump).empty()) return std::nullopt;
     story.add("key.txt", key);
-    EmittedCpu emitted = emit(s, &story);
-    story.add("kernel.cpp", emitted.text);
+    Emitted emitted = emit(s, &story);
+    story.add(backend->text_file(), emitted.text);
     story.add("launch.txt", to_string(emitted.launch));
     return emitted;
   }
 
-  Variant build(const Specialisation& s) const {
-    Cache::Loaded loaded = load_or_compile(s);
-    Variant v{loaded.module, nullptr, parse_launch_spec(loaded.metadata)};
-    v.entry = reinterpret_cast<TwEntry>(v.module->symbol(v.launch.entry));
-    if (!v.entry) {
-      const std::string lack = "a compiled kernel lacks its entry " + v.launch.entry;
-      if (env(Env::cxx).empty()) throw InternalError(lack);
-      throw EnvError(fmt::format("{}, made by TW_CXX '{}'", lack, env(Env::cxx)),
-                     "name a C++ compiler in TW_CXX, or unset it");
-    }
-    return v;
+  void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+           std::span<const DimValue> dims, const cuda::Stream* stream) {
+    const Call call(signature, inputs, outputs, dims);
+    if (call.empty_grid()) return;
+    backend->run(call, variant(call), messages, stream);
   }
 
   const Variant& variant(const Call& call) {
@@ -156,7 +163,12 @@ Kernel::State& Kernel::state() const {
 }
 
 Kernel compile(Program p, const Device& d, CompileOptions o) {
+  if (o.mapping == Mapping{}) o.mapping.scheme = scheme_of(d.kind());
   check_mapping(o.mapping);
+  if (o.mapping.scheme != scheme_of(d.kind())) {
+    throw UserError(fmt::format("mapping: scheme '{}' on device '{}'", o.mapping.scheme, d.name()),
+                    fmt::format("wanted '{}'", scheme_of(d.kind())));
+  }
   if (o.threads < 0) {
     throw UserError(fmt::format("compile: options.threads is {}", o.threads),
                     "wanted a count, or 0 for all of the pool's");
@@ -174,11 +186,13 @@ Kernel compile(Program p, const Device& d, CompileOptions o) {
 void Kernel::operator()(const std::vector<TensorView>& inputs,
                         const std::vector<TensorView>& outputs,
                         const std::vector<DimValue>& dims) const {
-  const Call call(state().signature, inputs, outputs, dims);
-  if (call.empty_grid()) return;
-  const Variant& v = state().variant(call);
-  call.run(v.entry, v.launch.scratch_bytes, state().device.pool(), state().options.threads,
-           state().messages);
+  state().run(inputs, outputs, dims, nullptr);
+}
+
+void Kernel::launch(const cuda::Stream& stream, const std::vector<TensorView>& inputs,
+                    const std::vector<TensorView>& outputs,
+                    const std::vector<DimValue>& dims) const {
+  state().run(inputs, outputs, dims, &stream);
 }
 
 void Kernel::prepare(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
@@ -198,14 +212,14 @@ std::string Kernel::source_path(const std::vector<TensorView>& inputs,
                                 const std::vector<TensorView>& outputs,
                                 const std::vector<DimValue>& dims) const {
   const Call call(state().signature, inputs, outputs, dims);
-  return Cache::of_environment()->source_path(state().key(call.specialisation(), find_compiler()));
+  return Cache::of_environment()->source_path(state().key(call), state().backend->form());
 }
 
 std::string Kernel::explain_miss(const std::vector<TensorView>& inputs,
                                  const std::vector<TensorView>& outputs,
                                  const std::vector<DimValue>& dims) const {
   const Call call(state().signature, inputs, outputs, dims);
-  return Cache::of_environment()->explain_miss(state().key(call.specialisation(), find_compiler()));
+  return Cache::of_environment()->explain_miss(state().key(call));
 }
 
 std::string Kernel::mapping() const { return to_string(state().options.mapping); }

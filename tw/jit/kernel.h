@@ -11,11 +11,15 @@
 
 namespace tw {
 
+namespace cuda {
+class Stream;
+}
+
 enum class Mode : uint8_t { fast, deterministic, batch_invariant };
 
 struct CompileOptions {
   Mode mode = Mode::fast;
-  Mapping mapping = {};  ///< empty knobs: chosen for the machine
+  Mapping mapping = {};  ///< empty knobs: chosen for the machine; {}: of the device's scheme
   bool debug_info =
       false;              ///< #line and -g; the place of the program is then part of the cache key
   bool checked = false;   ///< checks of the program, and integer divisions by zero, are UserErrors
@@ -42,6 +46,10 @@ class Kernel {
   /// `dims`: values of dims that no tensor determines (plain integer arguments), by name.
   void operator()(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
                   const std::vector<DimValue>& dims = {}) const;
+  /// The same on a stream of the kernel's GPU. Both return when the work is in the stream; its
+  /// tensors, which lie on the GPU, must stay until it is done.
+  void launch(const cuda::Stream& stream, const std::vector<TensorView>& inputs,
+              const std::vector<TensorView>& outputs, const std::vector<DimValue>& dims = {}) const;
   /// Compiles (or loads) the variant for such tensors without running it.
   void prepare(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
                const std::vector<DimValue>& dims = {}) const;

@@ -13,11 +13,16 @@
 
 namespace tw {
 
+namespace cuda {
+class Function;
+}
+
 /// A compiled program under one set of facts.
 struct Variant {
-  std::shared_ptr<const Module> module;
-  TwEntry entry = nullptr;
   LaunchSpec launch;
+  std::shared_ptr<const Module> module = {};  ///< of a CPU, with its entry
+  TwEntry entry = nullptr;
+  std::shared_ptr<const cuda::Function> function = {};  ///< of a GPU
 };
 
 /// The variants of one kernel by their facts. Finding one takes no lock; each is built once, by the

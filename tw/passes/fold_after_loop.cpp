@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "tw/ir/combiner.h"
+#include "tw/ir/program.h"
 
 namespace tw {
 namespace {

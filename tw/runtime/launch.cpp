@@ -26,10 +26,12 @@ bool streams(int64_t written_bytes, const CpuMachine& machine) {
 
 Signature::Signature(std::string program, LaunchSpec spec, const CpuMachine& machine,
                      DimCheck dim_check)
-    : program_(std::move(program)),
-      spec_(std::move(spec)),
-      dim_check_(std::move(dim_check)),
-      stream_from_(stream_from(machine)) {
+    : Signature(std::move(program), std::move(spec), std::move(dim_check)) {
+  stream_from_ = stream_from(machine);
+}
+
+Signature::Signature(std::string program, LaunchSpec spec, DimCheck dim_check)
+    : program_(std::move(program)), spec_(std::move(spec)), dim_check_(std::move(dim_check)) {
   for (const LaunchSpec::Arg& a : spec_.args) {
     if (a.rank > kMaxRank) {
       throw UserError(fmt::format("{}: '{}' has rank {}: wanted at most {}", program_, a.name,
@@ -241,6 +243,7 @@ struct CallBinder {
       overflows |= __builtin_mul_overflow(instances, extent, &instances);
     }
     if (overflows && !call.empty_grid_) fail_grid();
+    call.instances_ = call.empty_grid_ ? 0 : instances;
   }
   [[noreturn]] void fail_grid() const {
     std::string extents;
@@ -312,6 +315,25 @@ Call::Call(const Signature& s, std::span<const TensorView> inputs,
   b.check_aliasing();
   b.lay_out();
   b.count_instances();
+}
+
+void Call::write_words(std::span<uint64_t> out, uint64_t workspace) const {
+  uint64_t* to = out.data();
+  for (void* p : data_) *to++ = reinterpret_cast<uint64_t>(p);
+  for (int64_t n : dims_) *to++ = static_cast<uint64_t>(n);
+  for (int64_t n : strides_) *to++ = static_cast<uint64_t>(n);
+  *to = workspace;
+}
+
+void Call::check_addresses(const std::function<std::string(const void*)>& fault) const {
+  for (size_t i = 0; i < data_.size(); ++i) {
+    const std::string why = fault(data_[i]);
+    if (why.empty()) continue;
+    const LaunchSpec::Arg& a = signature_.spec_.args[i];
+    throw UserError(fmt::format("{}: {} '{}' {}", signature_.program_,
+                                a.written ? "output" : "input", a.name, why),
+                    "copy it there with cuda::to_device()");
+  }
 }
 
 Specialisation Call::specialisation() const {

@@ -41,6 +41,7 @@ class Call {
        std::span<const DimValue> dims);
 
   bool empty_grid() const { return empty_grid_; }
+  int64_t instances() const { return instances_; }  ///< of the grid; 0 when it is empty
   /// The facts that select a variant, packed; equal facts are equal words.
   std::span<const uint64_t> facts() const { return {facts_.data(), facts_.size()}; }
   Specialisation specialisation() const;
@@ -51,6 +52,13 @@ class Call {
   void run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threads,
            const Messages& messages) const;
 
+  /// The same as the parameter of a GPU's kernel: addresses, dims and strides in the order of
+  /// TwArgs, then `workspace`.
+  size_t words() const { return data_.size() + dims_.size() + strides_.size() + 1; }
+  void write_words(std::span<uint64_t> out, uint64_t workspace) const;
+  /// Throws UserError naming the argument when fault(address) says why it cannot be used.
+  void check_addresses(const std::function<std::string(const void*)>& fault) const;
+
  private:
   friend struct CallBinder;
   const Signature& signature_;
@@ -59,6 +67,7 @@ class Call {
   SmallArray<int64_t, 16> dims_;
   SmallArray<uint64_t, 17> facts_;
   bool empty_grid_ = false;
+  int64_t instances_ = 0;
 };
 
 /// What calls of a program are checked against: the args, dims and grid of a LaunchSpec, which hold
@@ -74,6 +83,8 @@ class Signature {
 
   /// `program` names it in errors.
   Signature(std::string program, LaunchSpec spec, const CpuMachine& machine, DimCheck dim_check);
+  /// Of a device where outputs of no size are stored in another way.
+  Signature(std::string program, LaunchSpec spec, DimCheck dim_check);
 
   const LaunchSpec& spec() const { return spec_; }
   std::vector<std::string> arg_names() const;
@@ -94,9 +105,10 @@ class Signature {
   static Extent extent_of(const Expr& e);
   std::vector<Extent> extents_;  ///< of the axes of all args, one after the other
   std::vector<Extent> grid_;
-  size_t axes_ = 0;      ///< of all args together
-  size_t inputs_ = 0;    ///< args that are only read
-  int64_t stream_from_;  ///< written bytes from which stores go around the caches
+  size_t axes_ = 0;                                            ///< of all args together
+  size_t inputs_ = 0;                                          ///< args that are only read
+  int64_t stream_from_ = std::numeric_limits<int64_t>::max();  ///< written bytes from which stores
+                                                               ///< go around the caches
 };
 
 /// Whether outputs of so many bytes together are stored around the caches.

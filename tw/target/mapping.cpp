@@ -9,7 +9,7 @@
 
 namespace tw {
 
-static constexpr std::array kKnobs = {
+static constexpr std::array kCpuKnobs = {
     Knob{"ip", 0, 1 << 20, "most KB of the B of a contraction that is read in place"},
     Knob{"kc", 8, 1 << 16, "elements of k in one packed block of a contraction"},
     Knob{"mc", 1, 1 << 16, "rows in one packed block of a contraction"},
@@ -20,11 +20,23 @@ static constexpr std::array kKnobs = {
     Knob{"pn", 1, 16384, "columns of a contraction that one instance does"},
 };
 
-std::span<const Knob> cpu_knobs() { return kKnobs; }
+static constexpr std::array kCudaKnobs = {
+    Knob{"warps", 1, 32, "warps of a block"},
+};
 
-static const Knob& knob_named(const std::string& name) {
+std::span<const Knob> cpu_knobs() { return kCpuKnobs; }
+std::span<const Knob> cuda_knobs() { return kCudaKnobs; }
+
+/// Those of a scheme; throws UserError when there is none of that name.
+static std::span<const Knob> knobs_of(const std::string& scheme) {
+  if (scheme == "cpu1") return kCpuKnobs;
+  if (scheme == "cuda1") return kCudaKnobs;
+  throw UserError(fmt::format("mapping: scheme '{}'", scheme), "known schemes: cpu1, cuda1");
+}
+
+static const Knob& knob_named(const std::string& scheme, const std::string& name) {
   std::string known;
-  for (const Knob& k : kKnobs) {
+  for (const Knob& k : knobs_of(scheme)) {
     if (name == k.name) return k;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", k.name);
   }
@@ -37,7 +49,7 @@ static const Knob& knob_named(const std::string& name) {
 }
 
 int64_t Mapping::get(const std::string& knob, int64_t otherwise) const {
-  auto found = knobs.find(knob_named(knob).name);
+  auto found = knobs.find(knob_named(scheme, knob).name);
   return found == knobs.end() ? otherwise : found->second;
 }
 
@@ -47,16 +59,10 @@ std::string to_string(const Mapping& m) {
   return text;
 }
 
-static void check_scheme(const std::string& scheme) {
-  if (scheme != "cpu1") {
-    throw UserError(fmt::format("mapping: scheme '{}'", scheme), "known schemes: cpu1");
-  }
-}
-
 void check_mapping(const Mapping& m) {
-  check_scheme(m.scheme);
+  knobs_of(m.scheme);
   for (const auto& [name, value] : m.knobs) {
-    const Knob& knob = knob_named(name);
+    const Knob& knob = knob_named(m.scheme, name);
     if (value < knob.lo || value > knob.hi) refuse_value(knob, std::to_string(value));
   }
 }
@@ -66,12 +72,12 @@ Mapping parse_mapping(const std::string& text) {
   Mapping m;
   m.scheme.clear();
   words >> m.scheme;
-  check_scheme(m.scheme);
+  knobs_of(m.scheme);
   for (std::string word; words >> word;) {
     const size_t equal = word.find('=');
     const std::string name = word.substr(0, equal);
     const std::string digits = equal == std::string::npos ? "" : word.substr(equal + 1);
-    const Knob& knob = knob_named(name);
+    const Knob& knob = knob_named(m.scheme, name);
     int64_t value = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size()) refuse_value(knob, digits);

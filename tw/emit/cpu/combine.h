@@ -1,7 +1,6 @@
 #pragma once
 
 #include "tw/emit/cpu/op_table.h"
-#include "tw/ir/combiner.h"
 
 namespace tw::cpu {
 

@@ -72,7 +72,7 @@ class Event {
 class Graph {
  public:
   /// What body() puts into the stream, which is none of the default ones. Memory and kernels of it
-  /// must stay; body() must not allocate (kernels: prepare() them before) nor wait.
+  /// must stay; body() must not allocate nor wait, which kernels may do when first launched.
   Graph(const Stream& s, const std::function<void()>& body);
   ~Graph();
   Graph(const Graph&) = delete;

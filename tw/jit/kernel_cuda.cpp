@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <limits>
+
+#include "tw/base/error.h"
+#include "tw/emit/cpu/emit_cpu.h"
+#include "tw/emit/cuda/emit_cuda.h"
+#include "tw/jit/backend.h"
+#include "tw/jit/nvrtc.h"
+#include "tw/runtime/cuda/cuda.h"
+
+namespace tw {
+
+namespace {
+
+/// What a kernel's parameters may have (CUDA C++ Programming Guide, from CUDA 12.1 on).
+constexpr size_t kMostParameterBytes = 32764;
+
+class CudaToolchain : public Toolchain {
+ public:
+  CudaToolchain(const GpuMachine& machine, bool debug) : machine_(machine), debug_(debug) {}
+
+  std::string identity() const override {
+    return fmt::format("compiler {}\nflags {}\nmachine {}\n", nvrtc_.identity,
+                       fmt::join(nvrtc_flags(machine_.arch, debug_), " "), to_string(machine_));
+  }
+  std::string compile(const std::string& text) const override {
+    return compile_cubin(nvrtc_, machine_.arch, text, debug_).cubin;
+  }
+
+ private:
+  const Nvrtc& nvrtc_ = find_nvrtc();
+  const GpuMachine& machine_;
+  const bool debug_;
+};
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend(const Device& d, const CompileOptions& o)
+      : device_(d), options_(o), standard_(cuda::Stream::standard(d)) {}
+
+  Signature signature(const Program& p, Signature::DimCheck check) const override {
+    LaunchSpec spec = launch_spec(p);
+    size_t words = spec.args.size() + spec.dims.size() + 1;
+    for (const LaunchSpec::Arg& a : spec.args) words += static_cast<size_t>(a.rank);
+    if (words * 8 > kMostParameterBytes) {
+      throw UserError(fmt::format("{}: its arguments take {} bytes: GPUs take at most {}", p.name,
+                                  words * 8, kMostParameterBytes));
+    }
+    return {p.name, std::move(spec), std::move(check)};
+  }
+  std::span<const Pass> passes() const override { return cuda_passes(); }
+  /// What these passes ask of it is the same for all.
+  const CpuMachine& machine_of_passes() const override { return machine_named("generic"); }
+  Emitted emit(const Program& lowered, const Specialisation& s) const override {
+    EmittedCuda e = emit_cuda(lowered, s, device_.gpu(), options_.mapping, options_.debug_info);
+    return {std::move(e.text), std::move(e.launch)};
+  }
+  const char* text_file() const override { return "kernel.cu"; }
+  Cache::Form form() const override { return Cache::Form::cubin; }
+  std::unique_ptr<const Toolchain> toolchain() const override {
+    return std::make_unique<CudaToolchain>(device_.gpu(), options_.debug_info);
+  }
+
+  std::optional<Variant> load(Cache& cache, const std::string& key) const override {
+    const std::optional<Cache::Cubin> found = cache.load_cubin(key);
+    return found ? std::optional(variant(*found)) : std::nullopt;
+  }
+  Variant store(Cache& cache, const std::string& key, const Emitted& emitted,
+                const std::string& object) const override {
+    const Cache::Cubin cubin{object, to_string(emitted.launch)};
+    cache.store_cubin(key, cubin, emitted.text);
+    return variant(cubin);
+  }
+
+  void run(const Call& call, const Variant& v, const Messages&,
+           const cuda::Stream* stream) const override {
+    call.check_addresses([&](const void* p) { return cuda::memory_fault(device_, p); });
+    const cuda::Stream& s = stream ? *stream : standard_;
+    const int64_t grid = blocks(call.instances(), v.launch), scratch = v.launch.scratch_bytes;
+    SmallArray<uint64_t, 64> words(call.words());
+    call.write_words({words.data(), words.size()},
+                     scratch > 0 ? cuda::workspace(s, grid * scratch) : 0);
+    cuda::launch(*v.function, {words.data(), words.size()},
+                 {grid, v.launch.threads, v.launch.shared_bytes}, s);
+  }
+
+ private:
+  /// Blocks do several instances each where there are more than a grid takes; with workspace no
+  /// more are started than run at once.
+  int64_t blocks(int64_t instances, const LaunchSpec& l) const {
+    int64_t most = std::numeric_limits<int32_t>::max();
+    if (l.scratch_bytes > 0) {
+      const GpuMachine& m = device_.gpu();
+      most = m.multiprocessors * std::clamp(m.max_threads / std::max(l.threads, 1), 1, 4);
+    }
+    return std::min(instances, most);
+  }
+
+  Variant variant(const Cache::Cubin& cubin) const {
+    Variant v{.launch = parse_launch_spec(cubin.metadata)};
+    v.function = cuda::Module::load(device_, cubin.bytes)->function(v.launch.entry);
+    if (!v.function) throw InternalError("a compiled kernel lacks its entry " + v.launch.entry);
+    return v;
+  }
+
+  const Device& device_;
+  const CompileOptions& options_;
+  const cuda::Stream standard_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Backend> cuda_backend(const Device& d, const CompileOptions& options) {
+  return std::make_unique<CudaBackend>(d, options);
+}
+
+}  // namespace tw
