@@ -60,8 +60,8 @@ def softmax_reference(torch, t):
 
 
 def layernorm_peer(torch, t):
-    x = t["X"]
-    return (lambda x, gamma, beta: torch.nn.functional.layer_norm(x, x.shape[-1:], gamma, beta, EPS),
+    norm, x = torch.nn.functional.layer_norm, t["X"]
+    return (lambda x, gamma, beta: norm(x, x.shape[-1:], gamma, beta, EPS),
             (x, t["gamma"].to(x.dtype), t["beta"].to(x.dtype)))
 
 
@@ -131,7 +131,7 @@ def swiglu_reference(torch, t):
 
 
 def rope_peer(torch, t):
-    """As language models have it."""
+    """As language models have it: the tables are of the type of x and as wide."""
     x = t["X"]
     cos, sin = (torch.cat((t[k], t[k]), -1).unsqueeze(1).to(x.dtype) for k in ("cos", "sin"))
 
@@ -241,41 +241,67 @@ CASES = [
          lambda m, n, t: {k: ("softmax", "f32", n, 1) for k in ("loss", "LSE")},
          {"X": 0, "labels": 0, "loss": 0, "LSE": 0}),
     Case("gelu", one("elementwise", op="gelu"),
-         peer_of(lambda torch: lambda a: torch.nn.functional.gelu(a), "A"), gelu_reference,
-         accuracy("elementwise", terms="1", ulps=10), {"A": 0, "Y": 0}),
+         peer_of(lambda torch: torch.nn.functional.gelu, "A"),
+         gelu_reference, accuracy("elementwise", terms="1", ulps=10), {"A": 0, "Y": 0}),
     Case("swiglu", one("elementwise", op="swiglu"),
-         peer_of(lambda torch: lambda a, b: torch.nn.functional.silu(a) * b, "A", "B"), swiglu_reference,
-         accuracy("elementwise", terms="1", ulps=4), {"A": 0, "B": 0, "Y": 0}),
+         peer_of(lambda torch: lambda a, b: torch.nn.functional.silu(a) * b, "A", "B"),
+         swiglu_reference, accuracy("elementwise", terms="1", ulps=4), {"A": 0, "B": 0, "Y": 0}),
     Case("rope", lambda m, n, t: [Step("rope", {"s": m, "h": n // HEAD, "d": HEAD}, t, {})],
          rope_peer, rope_reference,
          lambda m, n, t: {"Y": ("gemm", t, 2, 0)}, ROWS | {"cos": 0, "sin": 0}),
     Case("quantize_fp8", one("quantize_fp8", axes="mk"), fp8_peer, fp8_reference,
          lambda m, n, t: {"Q": ("exact", "e4m3", 1, 0), "S": ("exact", "f32", 1, 0)},
          {"X": 0, "Q": 0, "S": 0}),
-    Case("transpose", one("transpose"), peer_of(lambda torch: lambda x: x.t().contiguous(), "X"),
+    Case("transpose", one("transpose"),
+         peer_of(lambda torch: lambda x: x.t().contiguous(), "X"),
          lambda torch, t: exact_of("Y", t["X"].t().double()), accuracy("exact"),
          {"X": 0, "Y": 1}),
-    Case("row_sum", one("row_reduce", op="sum"), peer_of(lambda torch: lambda x: x.sum(-1), "X"),
+    Case("row_sum", one("row_reduce", op="sum"),
+         peer_of(lambda torch: lambda x: x.sum(-1), "X"),
          sum_reference(-1), accuracy("reduction"), ROWS),
-    Case("column_sum", one("column_reduce", op="sum"), peer_of(lambda torch: lambda x: x.sum(0), "X"),
+    Case("column_sum", one("column_reduce", op="sum"),
+         peer_of(lambda torch: lambda x: x.sum(0), "X"),
          sum_reference(0), accuracy("reduction", terms="m"), {"X": 1, "Y": 0}),
     Case("sum", sum_all_steps, peer_of(lambda torch: lambda x: x.sum(), "X"), sum_all_reference,
          lambda m, n, t: {"Y": ("reduction", "f32", m * n // PARTS + PARTS, 0)}, {},
          extra=lambda m, n, t: {"X": (t, (m, n)), "parts": ("f32", (parts_of(m, n),)),
                                 "Y": ("f32", (1,))}),
-    Case("argmax", one("row_reduce", op="argmax"), peer_of(lambda torch: lambda x: x.argmax(-1), "X"),
+    Case("argmax", one("row_reduce", op="argmax"),
+         peer_of(lambda torch: lambda x: x.argmax(-1), "X"),
          argmax_reference, accuracy("exact", dtype="i64"), ROWS),
-    Case("cumsum", one("cumsum"), peer_of(lambda torch: lambda x: x.cumsum(-1), "X"), cumsum_reference,
-         accuracy("reduction"), ROWS),
+    Case("cumsum", one("cumsum"), peer_of(lambda torch: lambda x: x.cumsum(-1), "X"),
+         cumsum_reference, accuracy("reduction"), ROWS),
     Case("embedding", rows_steps("embedding"),
-         peer_of(lambda torch: lambda table, ids: torch.nn.functional.embedding(ids, table), "table", "ids"),
+         peer_of(lambda torch: lambda ids, table: torch.nn.functional.embedding(ids, table),
+                 "ids", "table"),
          lambda torch, t: exact_of("Y", t["table"][t["ids"].long()].double()), accuracy("exact"),
          {"ids": 0, "Y": 0}, streams=False),
     index_add_case("index_add"),
     index_add_case("index_add_sorted"),
 ]
+COPY = Case("copy", lambda m, n, t: [Step("copy", {"b": 1, "m": m, "n": n}, t, {})],
+            peer_of(lambda torch: lambda x: x.clone(), "X"),
+            lambda torch, t: exact_of("Y", t["X"].double()), accuracy("exact"), {"X": 1, "Y": 1},
+            dtypes=("bf16", "u8"))
+
+
+def product_reference(torch, t):
+    a, b = t["A"].double(), t["B"].double()
+    return [("C", a @ b, a.abs() @ b.abs())]
+
+
+GEMM = Case("gemm", lambda m, n, t: [Step("gemm", {"m": m, "n": n, "k": n}, t, {})],
+            peer_of(lambda torch: lambda a, b: a @ b, "A", "B"), product_reference,
+            lambda m, n, t: {"C": ("gemm", t, n, 0)}, {"A": 0, "C": 0},
+            dtypes=("bf16", "f16", "f32"), streams=False)
 MATRICES = [(4096, 4096), (8192, 8192), (16384, 16384), (8192, 65536), (16384, 131072)]
 
 
+SQUARES = [(1024, 1024), (2048, 2048), (4096, 4096), (8192, 8192)]
+SMALL = [(1, 1024), (16, 4096), (256, 1024)]
+MANY = (65537, 32800)  # more than 2^31 elements
+FEW_ROWS = (3, 2**30 // 3 * 2 + 5)  # as many, in long rows
+
+
 def case_named(name):
-    return next(c for c in CASES if c.name == name)
+    return next(c for c in (*CASES, COPY, GEMM) if c.name == name)
