@@ -39,7 +39,8 @@ def about(torch, device, library):
 
 
 def commit():
-    return os.environ.get("TW_COMMIT") or asked(["git", "rev-parse", "--short", "HEAD"]) or "unknown"
+    said = os.environ.get("TW_COMMIT") or asked(["git", "rev-parse", "--short", "HEAD"])
+    return said or "unknown"
 
 
 def shape_text(step):

@@ -27,7 +27,7 @@ class Stopwatch:
 
 
 class Events(Stopwatch):
-    """Slices between two events of a stream; calls are replayed from a graph, or started plainly."""
+    """Slices between two events of a stream; calls are replayed from a graph, or started."""
 
     def __init__(self, torch, stream, calls, graph):
         super().__init__(calls)
