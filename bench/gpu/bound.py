@@ -33,7 +33,8 @@ def bound(xp, accuracy, exact, sum_abs):
 
 def error_ratio(xp, dtype, got, exact, most):
     """Errors over their bounds; infinite where the kinds of value differ, as check::error_ratio."""
-    error = xp.abs(got - exact)
+    both = xp.isfinite(got) & xp.isfinite(exact)
+    error = xp.where(both, xp.abs(xp.where(both, got, 0.0) - xp.where(both, exact, 0.0)), math.nan)
     ratio = xp.where(most > 0, error / xp.where(most > 0, most, 1.0),
                      xp.where(error == 0, 0.0, math.inf))
     both_nan = xp.isnan(got) & xp.isnan(exact)

@@ -4,6 +4,7 @@ done stands in FOLDER/SUITE.notes.jsonl: {"item", "missing"} or {"item", "failed
 import json
 import math
 import statistics
+import threading
 
 STREAM_BYTES = 256e6  # from here on kernels that only stream are held against a copy
 OF_COPY = 0.92
@@ -28,6 +29,7 @@ class Store:
 
     def __init__(self, folder, suite):
         folder.mkdir(parents=True, exist_ok=True)
+        self.lock = threading.Lock()
         self.path, self.notes_path = folder / f"{suite}.jsonl", folder / f"{suite}.notes.jsonl"
 
     def begin(self, resume):
@@ -37,11 +39,11 @@ class Store:
         self.notes_path.unlink(missing_ok=True)
 
     def add(self, rows):
-        with self.path.open("a") as file:
+        with self.lock, self.path.open("a") as file:
             file.write("".join(json.dumps(row) + "\n" for row in rows))
 
     def note(self, item, kind, text):
-        with self.notes_path.open("a") as file:
+        with self.lock, self.notes_path.open("a") as file:
             file.write(json.dumps({"item": item, kind: text}) + "\n")
 
     def rows(self):

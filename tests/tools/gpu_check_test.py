@@ -57,8 +57,9 @@ class GpuCheck(ToolTest):
     def check(self, *arguments, suite="correctness", code=0):
         """Output of the tool, which must leave with `code`."""
         done = subprocess.run([sys.executable, self.root / "tools/gpu-check", "--suite", suite,
-                               "--output", self.root / "out", *arguments], text=True, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                               "--jobs", "1", "--output", self.root / "out", *arguments],
+                              text=True, check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
 

@@ -11,8 +11,8 @@ namespace tw::capi {
 static check::Family family_named(const std::string& name) {
   using check::Family;
   static const std::map<std::string, Family> all = {
-      {"exact", Family::exact}, {"elementwise", Family::elementwise},
-      {"gemm", Family::gemm},   {"norm", Family::norm},
+      {"exact", Family::exact},     {"elementwise", Family::elementwise},
+      {"gemm", Family::gemm},       {"norm", Family::norm},
       {"softmax", Family::softmax}, {"reduction", Family::reduction}};
   const auto found = all.find(name);
   if (found != all.end()) return found->second;

@@ -146,9 +146,9 @@ int tw_kernel_open(const tw_device* device, const char* name, const char* shape,
     need(name, "name");
     need(kernel, "kernel");
     const tw::kernels::KernelEntry& entry = tw::kernels::kernel_named(name);
-    *kernel = tw::capi::open(device->device, entry,
-                             tw::capi::problem_of(entry, shape, dtype, choices),
-                             tw::capi::compile_options(options));
+    *kernel =
+        tw::capi::open(device->device, entry, tw::capi::problem_of(entry, shape, dtype, choices),
+                       tw::capi::compile_options(options));
   });
 }
 
