@@ -2,8 +2,9 @@
 
 #include <dlfcn.h>
 #include <filesystem>
-#include <set>
+#include <sstream>
 #include <string>
+#include <utility>
 
 namespace tw::test {
 
@@ -26,20 +27,36 @@ class Nvrtc {
 
   /// What the compiler says of a text that it refuses; empty when it compiles.
   std::string compile(const std::string& text, const std::string& arch) const {
+    const auto [failed, log] = run(text, arch);
+    return failed ? "refused: " + log : "";
+  }
+
+  /// The line that tells how much of a text's registers lie in memory; empty when none do.
+  std::string spills(const std::string& text, const std::string& arch) const {
+    std::istringstream lines(run(text, arch).second);
+    for (std::string line; std::getline(lines, line);) {
+      const bool tells = line.find("bytes spill stores") != std::string::npos;
+      if (tells && line.find(" 0 bytes spill stores") == std::string::npos) return line;
+    }
+    return "";
+  }
+
+ private:
+  /// Whether it failed, and all that was said.
+  std::pair<bool, std::string> run(const std::string& text, const std::string& arch) const {
     void* program = nullptr;
     call("nvrtcCreateProgram", &program, text.c_str(), "kernel.cu", 0, nullptr, nullptr);
     const std::string option = "--gpu-architecture=" + arch;
-    const char* options[] = {option.c_str(), "--std=c++17"};
-    const int failed = call("nvrtcCompileProgram", program, 2, options);
+    const char* options[] = {option.c_str(), "--std=c++17", "--ptxas-options=-v"};
+    const int failed = call("nvrtcCompileProgram", program, 3, options);
     size_t bytes = 0;
     call("nvrtcGetProgramLogSize", program, &bytes);
     std::string log(bytes, ' ');
     call("nvrtcGetProgramLog", program, log.data());
     call("nvrtcDestroyProgram", &program);
-    return failed != 0 ? "refused: " + log : "";
+    return {failed != 0, log};
   }
 
- private:
   template <class... A>
   int call(const char* name, A... arguments) const {
     return reinterpret_cast<int (*)(A...)>(dlsym(handle_, name))(arguments...);

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <gtest/gtest.h>
 
+#include "tw/base/error.h"
 #include "tw/emit/cuda/emit_cuda.h"
+#include "tw/jit/nvrtc.h"
 #include "tw/kernels/entry.h"
 #include "tw/passes/pipeline.h"
 
@@ -8,6 +11,8 @@ namespace tw {
 
 using kernels::KernelEntry;
 using kernels::Problem;
+
+static const char* const kArchs[] = {"sm_80", "sm_90a"};
 
 /// The kernel's text for a GPU, for tensors that lie one row after the other.
 static EmittedCuda cuda_text(const KernelEntry& entry, const Problem& p, const GpuMachine& gpu) {
@@ -20,11 +25,20 @@ static EmittedCuda cuda_text(const KernelEntry& entry, const Problem& p, const G
   return emit_cuda(program, facts, gpu, mapping);
 }
 
+/// The first problem of the benchmarks of that type, or the first of another with its type changed.
+static Problem usual_problem(const KernelEntry& entry, DType t) {
+  const std::vector<Problem> all = entry.bench();
+  const auto found = std::ranges::find(all, t, &Problem::dtype);
+  Problem p = found == all.end() ? all.at(0) : *found;
+  p.dtype = t;
+  return complete(entry, p);
+}
+
 class KernelCudaText : public testing::TestWithParam<KernelEntry> {};
 
 /// Tiles of GPU tilings lie in registers and in the block's memory, on every architecture.
 TEST_P(KernelCudaText, FitsABlock) {
-  for (const char* arch : {"sm_80", "sm_90a"}) {
+  for (const char* arch : kArchs) {
     const GpuMachine& gpu = gpu_named(arch);
     for (const Problem& p : GetParam().sweep()) {
       const Problem whole = complete(GetParam(), p);
@@ -36,6 +50,27 @@ TEST_P(KernelCudaText, FitsABlock) {
       EXPECT_LE(e.launch.threads, 1024) << here;
       EXPECT_LE(e.launch.shared_bytes, gpu.shared_per_block) << here;
       EXPECT_EQ(e.launch.scratch_bytes, 0) << here;
+    }
+  }
+}
+
+/// What is saved around calls of slow paths (of divisions) counts as spilled.
+static constexpr int64_t kSavedAtCalls = 16;
+
+TEST_P(KernelCudaText, CompilesWithoutSpills) {
+  try {
+    find_nvrtc();
+  } catch (const EnvError& e) {
+    GTEST_SKIP() << e.what();
+  }
+  for (const char* arch : kArchs) {
+    for (const DType t : GetParam().dtypes) {
+      const Problem p = usual_problem(GetParam(), t);
+      const EmittedCuda e = cuda_text(GetParam(), p, gpu_named(arch));
+      const CompiledCuda made = compile_without_spills(find_nvrtc(), arch, e.text, false);
+      const std::string here = to_string(p) + " for " + arch;
+      EXPECT_LE(made.spill_bytes, kSavedAtCalls) << here;
+      EXPECT_FALSE(made.serialized) << here;
     }
   }
 }

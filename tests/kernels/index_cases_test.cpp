@@ -53,6 +53,41 @@ TEST(IndexCases, IDX_01) {
   TW_EXPECT_ERROR(UserError, "'ids' is f32[6,1]", [&] { kernels::check_ids(x, 4, "ids"); });
 }
 
+/// Ids that ascend, with some outside on both sides and some missing.
+static Tensor ascending_ids(int64_t n) {
+  std::vector<double> ids;
+  for (int64_t i = 0; i < n; ++i) ids.push_back(static_cast<double>(i / 7 * 2 - 3));
+  return tensor(i32, {n}, ids);
+}
+
+TEST(IndexAdd, SortedIdsGiveTheSameBits) {
+  constexpr int64_t v = 23, d = 70, n = 100;
+  std::vector<double> base(v * d, -0.0), x;
+  for (int64_t i = 0; i < n * d; ++i) x.push_back(1.0 / static_cast<double>(i % 97 + 1));
+  const Tensor b = tensor(f32, {v, d}, base), i = ascending_ids(n), t = tensor(f32, {n, d}, x);
+  Guarded plain(f32, {v, d}), sorted(f32, {v, d});
+  const Device cpu = Device::open("cpu:0");
+  compile(kernels::index_add(i32, {.cols = 64}), cpu)({b, i, t}, {plain});
+  compile(kernels::index_add_sorted(i32, {.rows = 4, .cols = 64}), cpu)({b, i, t}, {sorted});
+  EXPECT_EQ(sorted.contents(), plain.contents());
+  EXPECT_EQ(sorted.damage(), "");
+}
+
+TEST(IndexAdd, AtomicsAddTheSame) {
+  constexpr int64_t v = 23, d = 70, n = 100;
+  std::vector<double> x;
+  for (int64_t i = 0; i < n * d; ++i) x.push_back(static_cast<double>(i % 13 - 6));
+  const Tensor b = tensor(f32, {v, d}, std::vector<double>(v * d, 1)), i = ascending_ids(n);
+  const Tensor t = tensor(f32, {n, d}, x);
+  Guarded plain(f32, {v, d}), atomics(f32, {v, d});
+  atomics.fill([](int64_t) { return 1; });
+  const Device cpu = Device::open("cpu:0");
+  compile(kernels::index_add(i32, {.cols = 64}), cpu)({b, i, t}, {plain});
+  compile(kernels::index_add_atomic(i32, {.rows = 8, .cols = 64}), cpu)({i, t}, {atomics});
+  EXPECT_EQ(all_of(atomics), all_of(plain));
+  EXPECT_EQ(atomics.damage(), "");
+}
+
 TEST(IndexAdd, BitsDoNotDependOnThreads) {
   constexpr int64_t v = 5, d = 300, n = 400;
   std::vector<double> base(v * d, 0.5), ids, x;

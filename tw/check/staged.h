@@ -16,20 +16,25 @@ void run_on_host_tensors(const Kernel& kernel, const Device& d,
                          const std::vector<TensorView>& outputs,
                          const std::vector<DimValue>& dims = {});
 
-/// A host tensor's copy on a device.
+/// Copies of host tensors on a device. Tensors that share bytes share them there, too.
 class Staged {
  public:
-  Staged(const Device& d, const TensorView& host);
-  const TensorView& view() const { return view_; }
-  /// Copies all bytes back.
+  Staged(const Device& d, const std::vector<TensorView>& host);
+  /// Of the tensor with that number.
+  const TensorView& view(size_t k) const { return views_[k]; }
+  /// Copies all bytes back. Throws DeviceError when a guard zone was written.
   void fetch() const;
 
  private:
+  /// A range of the host's addresses and its copy.
+  struct Block {
+    char *begin, *end;
+    int64_t before;  ///< bytes of the copy before it
+    Tensor copy;
+  };
   Device device_;
-  TensorView host_, view_;
-  ByteRange range_;
-  int64_t begin_ = 0;  ///< of the range in the copy
-  Tensor copy_;
+  std::vector<Block> blocks_;
+  std::vector<TensorView> views_;
 };
 
 }  // namespace tw::check

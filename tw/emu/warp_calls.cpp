@@ -78,7 +78,9 @@ constexpr int kRows = 16, kColumns = 8;
 /// Element `i` of a 32-bit register.
 double element(uint32_t word, int i, DType t) {
   const int bits = 8 * static_cast<int>(bytes(t));
-  return decode(t, (word >> (i * bits)) & ((uint64_t{1} << bits) - 1));
+  const uint64_t code = (word >> (i * bits)) & ((uint64_t{1} << bits) - 1);
+  if (t == i8) return static_cast<int8_t>(code);
+  return t == u8 ? static_cast<double>(code) : decode(t, code);
 }
 
 uint32_t word_of(const Thread& t, int i) {

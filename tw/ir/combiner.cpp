@@ -1,8 +1,7 @@
-#include "tw/ir/program.h"
-
 #include <limits>
 
 #include "tw/base/error.h"
+#include "tw/ir/program.h"
 
 namespace tw {
 

@@ -213,4 +213,19 @@ CompiledCuda compile_cubin(const Nvrtc& nvrtc, const std::string& arch, const st
   return c;
 }
 
+CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
+                                    const std::string& text, bool debug) {
+  CompiledCuda made = compile_cubin(nvrtc, arch, text, debug);
+  static const std::string kDefinition = "#define TW_BLOCKS ";
+  const size_t at = text.find(kDefinition);
+  if (at == std::string::npos) return made;
+  for (int blocks = std::stoi(text.substr(at + kDefinition.size()));
+       blocks > 1 && made.spill_bytes > 0;) {
+    --blocks;
+    made = compile_cubin(nvrtc, arch, fmt::format("{}{}\n#line 1\n{}", kDefinition, blocks, text),
+                         debug);
+  }
+  return made;
+}
+
 }  // namespace tw

@@ -131,6 +131,10 @@ class Contraction {
                          may_be_thin() ? "thin ? cols : " : "", col_block, s_.cols()));
     out.line(fmt::format("const i64 k_block = tw_block(depth, {}, 8);", s_.depth_block));
     if (in_place()) declare_small(out);
+    if (plain_store_) {
+      out.line(fmt::format("const bool far = rows * cols > {};  // half of the second cache",
+                           c_.machine.l2 / 2 / bytes(s_.type)));
+    }
     const int64_t depth = s_.depth_block;
     out.line(fmt::format("{}* const packed_a = {};", type_, reserve(row_block * depth)));
     out.line(fmt::format("{}* const packed_b = {};", type_, reserve(col_block * depth)));
@@ -305,6 +309,7 @@ class Contraction {
     const std::string n = std::to_string(s_.cols());
     const Fill values{{"N", n}, {"height", height_}};
     out.open(fill("if (m == $height(m) && n == $N) {", values));
+    out.line(fmt::format("if (k0 > 0 || far) {}(m, c, c_row);", use_tile_fetch(c_.prelude, s_)));
     call_tile(out, "k0 == 0 ? 0 : c, c_row", "c, c_row");
     out.close("} else {");
     out.deeper();
@@ -329,6 +334,8 @@ class Contraction {
       out.close("} else {");
       out.deeper();
     }
+    out.line(
+        fmt::format("if (k0 > 0) {}({}(m), w, {});", use_tile_fetch(c_.prelude, s_), height_, n));
     out.open("if (k0 + kc < depth) {");
     call_tile(out, from, "w, " + n);
     out.line("continue;");

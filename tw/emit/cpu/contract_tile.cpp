@@ -138,12 +138,6 @@ void add_tile(Prelude& prelude, const ContractShape& s, const Tile& t) {
         for_each(s.vectors, ", ", [&](int v) { return fmt::format("c{}_{} = {{}}", i, v); });
     out.line(fmt::format("{} {};", vector, sums));
   }
-  for (int i = 0; i < height; ++i) {
-    out.line(
-        fmt::format("__builtin_prefetch(to + {0} * to_row, 1); "
-                    "__builtin_prefetch(to + {0} * to_row + {1}, 1);",
-                    i, s.cols() - 1));
-  }
   products(out, prelude, s, t);
   out.open("if (from) {");
   for (int i = 0; i < height; ++i) {
@@ -215,6 +209,20 @@ std::string use_tile(Prelude& prelude, const ContractShape& s, TileKind kind) {
     out.line(fmt::format("if (m > {}) return {}", k + 1 < heights.size() ? heights[k + 1] : 0,
                          call(s, t)));
   }
+  out.close();
+  prelude.add(function, out.text());
+  return function;
+}
+
+std::string use_tile_fetch(Prelude& prelude, const ContractShape& s) {
+  const std::string function = fmt::format("tw_tile_fetch_{}", name(s.type));
+  Writer out;
+  out.open(
+      fmt::format("TW_INLINE void {}(i64 m, const {}* c, i64 c_row) {{", function, name(s.type)));
+  out.open("for (i64 i = 0; i < m; ++i) {");
+  out.line("__builtin_prefetch(c + i * c_row, 1);");
+  out.line(fmt::format("__builtin_prefetch(c + i * c_row + {}, 1);", s.cols() - 1));
+  out.close();
   out.close();
   prelude.add(function, out.text());
   return function;

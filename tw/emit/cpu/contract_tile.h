@@ -24,6 +24,9 @@ std::string use_tile_height(Prelude& prelude, const ContractShape& s);
 /// The same for f(left), how many of so many rows the next tile takes, and tw_last_TYPE(rows), how
 /// many the last one has.
 std::string use_tile_rows(Prelude& prelude, const ContractShape& s);
+/// The same for f(m, c, c_row), which fetches so many rows of a tile of sums into the first cache.
+/// Tiles themselves do not: that costs short ones 3 %.
+std::string use_tile_fetch(Prelude& prelude, const ContractShape& s);
 /// The same for tw_transpose(x): x[i][l] becomes x[l][i], for as many vectors as lanes.
 void use_transpose(Prelude& prelude, DType type, int lanes);
 

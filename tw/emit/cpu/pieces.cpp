@@ -20,7 +20,8 @@ TW_INLINE i64 tw_block(i64 n, i64 most, i64 unit) {
 // with AVX-512 (190 GFLOP/s, 1.5 us); where products are slower both are smaller, and a second
 // thread pays earlier than this says.
 const char* const kCutText = R"(
-// An axis of a product: its extent, the unit and the most of a piece, and where its length goes.
+// An axis of a product: its extent, the unit and the most (whole units) of a piece, and where its
+// length goes.
 struct TwCutAxis {
   i64 extent, unit, most;
   i64* piece;  // null: the axis is not cut
@@ -28,7 +29,7 @@ struct TwCutAxis {
 
 TW_INLINE i64 tw_piece(const TwCutAxis& x, i64 pieces) {
   if (!x.piece) return x.extent;
-  return tw_block(x.extent, min(max(cdiv(x.extent, pieces), 1), x.most / x.unit * x.unit), x.unit);
+  return tw_block(x.extent, min(max(cdiv(x.extent, pieces), 1), x.most), x.unit);
 }
 
 // Sets the lengths of pieces for which the busiest thread does least: products, 30 for each element
@@ -36,6 +37,11 @@ TW_INLINE i64 tw_piece(const TwCutAxis& x, i64 pieces) {
 // `others` pieces lie along other axes.
 static __attribute__((noinline)) void tw_cut(
     const TwCutAxis& rows, const TwCutAxis& cols, i64 depth, i64 others, i64 threads) {
+  if (threads <= 1 && rows.extent <= rows.most && cols.extent <= cols.most) {
+    if (rows.piece) *rows.piece = rows.most;
+    if (cols.piece) *cols.piece = cols.most;
+    return;
+  }
   f64 least = -1;
   const auto consider = [&](i64 r, i64 c) {
     const i64 m = tw_piece(rows, r), n = tw_piece(cols, c);
@@ -124,7 +130,7 @@ class Chooser {
     const int64_t chosen = c_.mapping.get(knob, 0);
     if (chosen > 0) overruled_.push_back(fmt::format("dims[{}] = {};", *dim, chosen));
     return {c_.text(whole_extent(c_.program, extent)), fmt::format("&dims[{}]", *dim), unit,
-            c_.program.dims[*dim].at_most};
+            c_.program.dims[*dim].at_most / unit * unit};
   }
 
   /// Of the first instance, where it depends on the instance.

@@ -2,6 +2,7 @@
 
 #include "tw/base/error.h"
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cuda/ring.h"
 #include "tw/emit/cuda/statements.h"
 
 namespace tw::cuda {
@@ -52,16 +53,18 @@ void assign_all(State& s, const std::vector<ValueId>& from, const std::vector<Va
 }
 
 /// A region that is done any number of times: what its end leaves to do, its beginning may meet.
-void emit_iteration(State& s, const Op& op, Writer& out) {
+/// With a ring, threads meet at its beginning.
+void emit_iteration(State& s, const Op& op, Ring* ring, Writer& out) {
   const Region& body = op.regions[0];
   const MemoryScope scope(s);
   Footprint* const outer = s.recorded;
   const Footprint before = s.pending;
   Footprint all;
   s.recorded = &all;
+  if (ring != nullptr) ring->next(out);
   emit_region(s, body, out);
   assign_all(s, body.yields, body.args, out);
-  if (all.conflicts_with(s.pending)) s.barrier(out);
+  if (ring == nullptr && all.conflicts_with(s.pending)) s.barrier(out);
   s.recorded = outer;
   if (outer != nullptr) outer->add(all);
   s.pending.add(before);  // the loop may be left at once
@@ -82,17 +85,21 @@ void emit_for(State& s, const Op& op, Writer& out) {
   emit_first(s, op, out);
   const std::string i = s.c.loop_names.at(a.loop);
   out.line(fmt::format("const i64 {}_end = {};", i, s.c.text(a.hi)));
+  const MemoryScope scope(s);
+  Ring ring(s, op);
+  if (!ring.empty()) ring.begin(out);
   out.line("#pragma unroll 1");
   out.open(fmt::format("for (i64 {0} = {1}; {0} < {0}_end; {0} += {2}) {{", i, s.c.text(a.lo),
                        s.c.text(a.step)));
-  emit_iteration(s, op, out);
+  emit_iteration(s, op, ring.empty() ? nullptr : &ring, out);
   out.close();
+  if (!ring.empty()) ring.end();
 }
 
 void emit_while(State& s, const Op& op, Writer& out) {
   emit_first(s, op, out);
   out.open(fmt::format("while ({}) {{", s.tiles.at(op.out[0]).name));
-  emit_iteration(s, op, out);
+  emit_iteration(s, op, nullptr, out);
   out.close();
 }
 
@@ -143,7 +150,9 @@ void emit_statement(State& s, const Op& op, Writer& out) {
 
 void emit_region(State& s, const Region& r, Writer& out) {
   for (const Op& op : r.ops) {
-    if (cpu::is_expression(s.program(), op) && !s.placement.kept(op)) continue;
+    const bool expression = cpu::is_expression(s.program(), op);
+    if (expression && !s.placement.kept(op) && !s.placement.in_panel_only(op.out[0])) continue;
+    if (expression && s.panels.contains(op.out[0])) continue;  // filled since an earlier iteration
     out.line();
     if (s.c.debug_lines && op.at.known())
       out.line(fmt::format("#line {} \"{}\"", op.at.line, op.at.file));

@@ -2,6 +2,7 @@
 
 #include "tw/emit/cpu/nest.h"
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cuda/panel_dot.h"
 #include "tw/emit/cuda/statements.h"
 
 namespace tw::cuda {
@@ -124,6 +125,15 @@ class PlainDot {
 
 }  // namespace
 
-void emit_dot(State& s, const Op& op, Writer& out) { PlainDot(s, op).emit(out); }
+void emit_dot(State& s, const Op& op, Writer& out) {
+  switch (s.placement.unit(op)) {
+    case DotUnit::plain:
+      return PlainDot(s, op).emit(out);
+    case DotUnit::multiply_add:
+      return emit_multiply_add(s, op, out);
+    case DotUnit::matrix:
+      return emit_matrix_dot(s, op, out);
+  }
+}
 
 }  // namespace tw::cuda

@@ -2,6 +2,7 @@
 
 #include "tw/emit/cpu/nest.h"
 #include "tw/emit/cpu/places.h"
+#include "tw/emit/cuda/panel.h"
 #include "tw/emit/cuda/statements.h"
 #include "tw/ir/infer.h"
 
@@ -53,7 +54,20 @@ void keep_elements(State& s, ValueId v, const std::function<Reg(Nest&)>& element
   }
 }
 
+namespace {
+
+void emit_value(State& s, const Op& op, Writer& out);
+
+}  // namespace
+
 void emit_kept(State& s, const Op& op, Writer& out) {
+  if (!s.placement.in_panel_only(op.out[0])) emit_value(s, op, out);
+  keep_panel(s, op.out[0], out);
+}
+
+namespace {
+
+void emit_value(State& s, const Op& op, Writer& out) {
   const ValueId v = op.out[0];
   const Footprint reads = s.reads_of(v);
   if (op.code == Opcode::load && s.in_registers(v)) {
@@ -72,6 +86,8 @@ void emit_kept(State& s, const Op& op, Writer& out) {
   keep_elements(
       s, v, [&](Nest& n) { return n.computed(op); }, reads, out);
 }
+
+}  // namespace
 
 void assign(State& s, ValueId v, ValueId target, Writer& out) {
   const auto tile = s.tiles.find(target);
@@ -110,7 +126,8 @@ int64_t step_of(const State& s, Symbol loop) {
 bool keeps_apart(const State& s, const Op& store) {
   const View& view = store.as<ViewAttr>().view;
   const Extents& tile = s.program().type(store.in[0]).shape;
-  bool alone = true;
+  // Scratch is cleared before, by other threads.
+  bool alone = s.program().params[view.param].kind != ParamKind::scratch;
   walk(s.program(), [&](const Op& op) {
     const View* other = view_of(op);
     alone = alone && (&op == &store || other == nullptr || other->param != view.param);

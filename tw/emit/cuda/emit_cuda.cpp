@@ -1,5 +1,6 @@
 #include "tw/emit/cuda/emit_cuda.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
@@ -107,8 +108,15 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   out.close();
   out.line();
   const int threads = s.placement.threads();
+  // Enough threads of a multiprocessor hide how long memory takes; products want registers.
+  constexpr int kThreadsWanted = 1024;
+  const int blocks = s.placement.multiplies() ? 1 : std::max(1, kThreadsWanted / threads);
+  out.line("// how many blocks of a multiprocessor: they share its registers");
+  out.line("#ifndef TW_BLOCKS");
+  out.line(fmt::format("#define TW_BLOCKS {}", blocks));
+  out.line("#endif");
   out.open(
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}, TW_BLOCKS) {}(const "
                   "__grid_constant__ Args args) {{",
                   threads, entry));
   cpu::declare_instances(p, "args.dims", out);
@@ -148,11 +156,19 @@ EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const Gpu
   const std::string entry = fmt::format("tw_{}_{}", lowered.name, hash_hex(key).substr(0, 8));
   const Program p = cpu::with_safe_names(lowered);
   std::set<ValueId> scattered;
+  bool panels = true;
   for (;;) {
     const size_t before = scattered.size();
-    cuda::State state(p, s, machine, mapping, kind, scattered);
+    cuda::State state(p, s, machine, mapping, kind, scattered, panels);
     state.c.debug_lines = debug_lines;
-    const cuda::Drafted t = cuda::write(state, entry, kind);
+    cuda::Drafted t;
+    try {
+      t = cuda::write(state, entry, kind);
+    } catch (const cuda::NoRoomForPanels&) {
+      panels = false;
+      scattered.clear();
+      continue;
+    }
     if (scattered.size() != before) continue;
     LaunchSpec launch = launch_spec(lowered);
     launch.entry = entry;

@@ -14,6 +14,8 @@ namespace {
 
 /// Elements of a tile per thread that blocks are sized for, and the most and fewest threads.
 constexpr int64_t kElements = 16, kFewThreads = 32, kUsualThreads = 256, kMostThreads = 1024;
+/// Sums of matrix instructions per thread; rows of 16 go to a warp when a warp has whole rows.
+constexpr int64_t kSums = 48, kRowSums = 96;
 
 /// Threads in a grid, each with runs of four columns: rows and columns of a product are then read
 /// by several threads at once.
@@ -53,9 +55,36 @@ bool moves_elements(Opcode code) {
 
 }  // namespace
 
-Placement::Placement(const cpu::Context& c, int64_t warps) : c_(c) {
+Placement::Placement(const cpu::Context& c, int64_t warps, bool panels)
+    : c_(c), operands_(c), panels_(panels) {
   visit(c.program.body, 0);
   choose_threads(warps);
+}
+
+void Placement::note_dot(const Op& op) {
+  Shape& s = shapes_[c_.program.type(op.out[0]).shape];
+  const bool matrix = panels_ && unit_of(c_.program, op) == DotUnit::matrix;
+  s.matrix = matrix && (s.matrix || !s.product);
+  s.product = true;
+  const Op* left = c_.def[op.in[0]];
+  const auto found = shapes_.find(c_.program.type(op.in[0]).shape);
+  const bool loaded = left != nullptr && left->code == Opcode::load;
+  if (matrix && !loaded && found != shapes_.end() && found->second.matrix) rows_only_ = true;
+}
+
+bool Placement::is_product(const Extents& shape) const {
+  const auto found = shapes_.find(shape);
+  return found != shapes_.end() && found->second.product;
+}
+
+DotUnit Placement::unit(const Op& dot) const {
+  const Extents& shape = c_.program.type(dot.out[0]).shape;
+  const DotUnit wanted = unit_of(c_.program, dot);
+  if (!panels_ || !in_registers(shape)) return DotUnit::plain;
+  if (wanted == DotUnit::matrix &&
+      layout_of(shape) != matrix_layout(shape, threads_ / 32, rows_only_))
+    return DotUnit::plain;
+  return wanted;
 }
 
 void Placement::note(ValueId v, int depth, bool anywhere) {
@@ -89,11 +118,12 @@ void Placement::visit(const Region& r, int depth) {
     for (const ValueId v : op.in) note(v, depth, anywhere);
     for (const ValueId v : op.out) {
       depth_[v] = depth;
-      shapes_[c_.program.type(v).shape];
+      Shape& s = shapes_[c_.program.type(v).shape];
+      s.held = s.held || !in_panel_only(v);
     }
     if (op.code == Opcode::load) note_view(op, op.out[0]);
     if (op.code == Opcode::store) note_view(op, op.in[0]);
-    if (op.code == Opcode::dot) shapes_[c_.program.type(op.out[0]).shape].product = true;
+    if (op.code == Opcode::dot) note_dot(op);
     if (is_fold(op.code)) continue;
     const bool loop = is_loop(op.code);
     for (const Region& inner : op.regions) visit(inner, depth + (loop ? 1 : 0));
@@ -102,12 +132,18 @@ void Placement::visit(const Region& r, int depth) {
 }
 
 void Placement::choose_threads(int64_t warps) {
-  int64_t most = 1;
-  for (const auto& [shape, s] : shapes_) most = std::max(most, count(shape));
-  const auto wanted =
-      static_cast<int64_t>(std::bit_ceil(uint64_t((most + kElements - 1) / kElements)));
-  int64_t n = std::clamp(wanted, kFewThreads, kUsualThreads);
-  while (n < kMostThreads && most / n > kMostRegisters) n *= 2;
+  int64_t most = 1, sums = 0;
+  for (const auto& [shape, s] : shapes_) {
+    if (s.held) most = std::max(most, count(shape));
+    if (s.matrix) sums = std::max(sums, count(shape));
+    if (s.matrix && rows_only_) sums = std::max(sums, shape[0] * kRowSums);
+  }
+  const auto threads = [](int64_t elements, int64_t each) {
+    return static_cast<int64_t>(std::bit_ceil(uint64_t((elements + each - 1) / each)));
+  };
+  int64_t n = std::clamp(threads(most, kElements), kFewThreads, kMostThreads);
+  if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kUsualThreads);
+  while (n < kMostThreads && most / n > (sums > 0 ? kMostSums : kMostRegisters)) n *= 2;
   if (warps > 0) n = 32 * warps;
   threads_ = static_cast<int>(n);
 }
@@ -133,6 +169,7 @@ ThreadValue Placement::choose(const Extents& shape) const {
   }
   const auto known = shapes_.find(shape);
   const Shape s = known == shapes_.end() ? Shape{} : known->second;
+  if (s.matrix) return matrix_layout(shape, threads_ / 32, rows_only_);
   if (s.product && shape.size() == 2) return product_layout(shape, threads_);
   const int64_t share = std::max<int64_t>(1, count(shape) / threads_);
   const int64_t vector = std::min(share, s.bytes == 0 ? 4 : 16 / s.bytes);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tw/emit/cpu/context.h"
+#include "tw/emit/cuda/operands.h"
 #include "tw/ir/program.h"
 #include "tw/layout/thread_value.h"
 #include "tw/target/gpu.h"
@@ -13,21 +14,36 @@ namespace tw::cuda {
 
 /// The most registers of one thread that one tile may take.
 inline constexpr int64_t kMostRegisters = 64;
+/// The same for the sums of a dot.
+inline constexpr int64_t kMostSums = 128;
 
 /// How a program's tiles are spread over the threads of a block: one layout a shape, so that what
 /// is computed from tiles of one shape needs no exchange. Tiles with extents of 1 lie as a fold of
 /// the larger tile that they go with.
 class Placement {
  public:
-  /// `warps`: of a block; 0: chosen from the tiles.
-  Placement(const cpu::Context& c, int64_t warps);
+  /// `warps`: of a block; 0: chosen from the tiles. Without panels all dots are plain.
+  Placement(const cpu::Context& c, int64_t warps, bool panels);
 
   int threads() const { return threads_; }
   const layout::ThreadValue& layout_of(const Extents& shape) const;
   /// Whether a tile of the shape may lie in registers.
   bool in_registers(const Extents& shape) const {
-    return layout_of(shape).registers() <= kMostRegisters;
+    return layout_of(shape).registers() <= (is_product(shape) ? kMostSums : kMostRegisters);
   }
+  /// What multiplies for the dot.
+  DotUnit unit(const Op& dot) const;
+  /// Warps and instructions over a tile of sums of matrix instructions.
+  MatrixGrid grid(const Extents& shape) const {
+    return matrix_grid(shape, threads_ / 32, rows_only_);
+  }
+  /// Whether a loop that the definition is outside of uses the value.
+  bool used_deeper(ValueId v) const { return uses_.contains(v) && uses_.at(v).deeper; }
+  const Operands& operands() const { return operands_; }
+  /// Whether there are dots that read panels: their sums want all registers that a block can have.
+  bool multiplies() const { return panels_ && !operands_.bases().empty(); }
+  /// Whether the tile lies in a panel only, where dots read it.
+  bool in_panel_only(ValueId v) const { return panels_ && operands_.only(v); }
   /// Whether the results of the op are kept when it is done; others are computed where they are
   /// used.
   bool kept(const Op& op) const;
@@ -40,8 +56,10 @@ class Placement {
   };
   struct Shape {
     size_t vector_axis = 0;
-    int64_t bytes = 0;  ///< of the narrowest element that memory holds; 0: none
-    bool product = false;
+    int64_t bytes = 0;     ///< of the narrowest element that memory holds; 0: none
+    bool product = false;  ///< of a dot
+    bool matrix = false;   ///< all dots of the shape are of the matrix unit
+    bool held = false;     ///< some tile of it lies in registers
   };
   void visit(const Region& r, int depth);
   void note(ValueId v, int depth, bool anywhere);
@@ -49,8 +67,13 @@ class Placement {
   void choose_threads(int64_t warps);
   layout::ThreadValue choose(const Extents& shape) const;
   bool cheap(ValueId v) const;
+  void note_dot(const Op& op);
+  bool is_product(const Extents& shape) const;
 
   const cpu::Context& c_;
+  const Operands operands_;
+  const bool panels_;
+  bool rows_only_ = false;  ///< of matrix layouts: some dot's left operand was another's sums
   int threads_ = 32;
   std::map<ValueId, Use> uses_;
   std::map<ValueId, int> depth_;

@@ -222,16 +222,16 @@ namespace {
 
 /// Runs that lie inside, each in one access. Returns what they must meet.
 std::string store_whole(State& s, const Op& op, const Run& run, const ThreadValue& l,
-                        const Tile& all, const std::string& pack, Writer& out) {
+                        const Tile& all, Writer& out) {
   const View& view = op.as<ViewAttr>().view;
   RunNest n(s, l, view, run);
   Expression& e = n.nest.expression();
   n.nest.require(0, s.first_copy(l));
   const std::string condition = n.condition();
   const std::string target = e.address(view.param, n.coords).pointer;
-  e.body(e.depth()).line(fmt::format("{}*({}*)({}) = {}[({}) / {}];",
-                                     condition.empty() ? "" : fmt::format("if ({}) ", condition),
-                                     pack, target, all.name, first_of(n, all), run.count));
+  e.body(e.depth()).line(fmt::format(
+      "{}{}({}, {}[({}) / {}]);", condition.empty() ? "" : fmt::format("if ({}) ", condition),
+      s.call("store_run"), target, all.name, first_of(n, all), run.count));
   n.nest.emit(out);
   return condition;
 }
@@ -280,7 +280,7 @@ void store_runs(State& s, const Op& op, const Run& run, Writer& out) {
     if (s.guards(s.reads_of(v))) n.guard();
     n.emit(out);
   }
-  const std::string condition = store_whole(s, op, run, l, all, pack, out);
+  const std::string condition = store_whole(s, op, run, l, all, out);
   if (!condition.empty()) store_partial(s, op, run, l, all, out);
 }
 

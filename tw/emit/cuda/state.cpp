@@ -16,6 +16,8 @@ namespace {
 
 /// Of everything in a block's memory: what a vector access needs.
 constexpr int64_t kMemoryAlign = 16;
+/// Of shared memory: all banks together, and one.
+constexpr int64_t kBankBytes = 128, kWord = 4;
 
 bool any_meets(const std::vector<Touched>& a, const std::vector<Touched>& b) {
   return std::ranges::any_of(a, [&](const Touched& x) {
@@ -36,11 +38,11 @@ bool Footprint::conflicts_with(const Footprint& before) const {
 }
 
 State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapping& mapping,
-             cpu::Thread kind, std::set<ValueId>& scattered_before)
+             cpu::Thread kind, std::set<ValueId>& scattered_before, bool panels_allowed)
     : own_(std::move(p)),
       c(own_, s, cpu::thread_machine(kind), mapping),
       gpu(g),
-      placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0),
+      placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0, panels_allowed),
       scattered(scattered_before) {}
 
 std::string State::call(const std::string& function) { return c.prelude.outside("tw_" + function); }
@@ -117,12 +119,14 @@ std::string State::reserve_bytes(const std::string& type, const std::string& wis
   return name;
 }
 
-const Storage& State::reserve(ValueId v, Writer& out) {
-  const Type& type = program().type(v);
+const Storage& State::reserve(ValueId v, Writer& out, bool padded) {
+  Type type = program().type(v);
   const DType reg = type.dtype == b1 ? u8 : register_type(type.dtype);
+  if (padded && type.shape.size() > 1 && type.shape.back() * bytes(reg) % kBankBytes == 0)
+    type.shape.back() += std::max<int64_t>(1, kWord / bytes(reg));
   const std::string name =
       reserve_bytes(c.prelude.type(reg), c.name_of(v) + "_all", count(type.shape) * bytes(reg),
-                    to_string(type), out, memory_of[v]);
+                    to_string(program().type(v)), out, memory_of[v]);
   return c.storage[v] = memory_at(name, type);
 }
 

@@ -34,6 +34,15 @@ struct Touched {
   bool meets(const Touched& o) const { return space == o.space && lo < o.hi && o.lo < hi; }
 };
 
+/// An operand of dots in the block's memory.
+struct PanelMemory {
+  Panel form;
+  std::string name;  ///< a pointer to its first element
+  Touched where;
+};
+/// Thrown when a panel finds no room in shared memory: the text is drafted anew without panels.
+struct NoRoomForPanels {};
+
 /// What a statement reads and writes that other threads may write or read.
 struct Footprint {
   std::vector<Touched> reads, writes;
@@ -45,7 +54,7 @@ struct Footprint {
 class State {
  public:
   State(Program p, const Specialisation& s, const GpuMachine& gpu, const Mapping& mapping,
-        cpu::Thread kind, std::set<ValueId>& scattered);
+        cpu::Thread kind, std::set<ValueId>& scattered, bool panels = true);
 
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -61,10 +70,11 @@ class State {
   /// Values that some use reads at other places than its thread holds: they lie in memory too.
   /// Found while text is drafted; complete when a draft adds none.
   std::set<ValueId>& scattered;
-  std::map<ValueId, Touched> memory_of;  ///< of values in memory
-  Footprint pending;                     ///< since the threads last met
-  Footprint* recorded = nullptr;         ///< of a loop's body: all that it touches
-  Writer bases;                          ///< coordinates of the thread, at the top of the kernel
+  std::map<ValueId, PanelMemory> panels;  ///< of tiles that dots read
+  std::map<ValueId, Touched> memory_of;   ///< of values in memory
+  Footprint pending;                      ///< since the threads last met
+  Footprint* recorded = nullptr;          ///< of a loop's body: all that it touches
+  Writer bases;                           ///< coordinates of the thread, at the top of the kernel
   std::map<std::string, Symbol> base_symbols;
   Footprint drafted;  ///< what tiles are read in memory by text that is not appended yet
   int64_t shared = 0, shared_most = 0, workspace = 0, workspace_most = 0;
@@ -82,8 +92,9 @@ class State {
 
   /// Declares a tile of registers for the value.
   const Tile& declare(ValueId v, Writer& out);
-  /// Reserves memory of the block and makes it the value's storage.
-  const Storage& reserve(ValueId v, Writer& out);
+  /// Reserves memory of the block and makes it the value's storage. `padded`: rows that begin in
+  /// one bank of shared memory are a word longer, so that columns are read from many.
+  const Storage& reserve(ValueId v, Writer& out, bool padded = true);
   /// Bytes of memory of the block, as a pointer to `type`; what it covers in `where`.
   std::string reserve_bytes(const std::string& type, const std::string& wish, int64_t bytes,
                             const std::string& comment, Writer& out, Touched& where);

@@ -3,6 +3,20 @@
 namespace tw::cuda {
 namespace {
 
+// In one access, which the compiler else cuts into elements.
+const char* const kStoreRun =
+    R"(template <class T, int N> __device__ __forceinline__ void tw_store_run(T* p, Pack<T, N> v) {
+  union { Pack<T, N> run; u32 word[sizeof(v) / 4]; } w = {v};
+  if (sizeof(v) == 4) asm volatile("st.b32 [%0], %1;" ::"l"(p), "r"(w.word[0]) : "memory");
+  if constexpr (sizeof(v) == 8) {
+    asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]) : "memory");
+  }
+  if constexpr (sizeof(v) == 16) {
+    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]),
+                 "r"(w.word[2]), "r"(w.word[3]) : "memory");
+  }
+})";
+
 // The bytes of a value as whole words, which is what shuffles move.
 const char* const kWords = R"(template <class T> union TwWords {
   T value;
@@ -53,6 +67,8 @@ std::vector<ThreadFunction> warp_functions() {
   return {
       {"Pack", "", "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };",
        "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };"},
+      {"tw_store_run", "Pack", kStoreRun,
+       "template <class T, int N> void tw_store_run(T* p, Pack<T, N> v) { *(Pack<T, N>*)p = v; }"},
       {"TwWords", "", kWords, ""},
       number("int", "thread", "(int)threadIdx.x"),
       number("i64", "block", "(i64)blockIdx.x"),

@@ -51,11 +51,18 @@ std::vector<Argument> keys_arguments(const Problem& p) {
 AttentionBackwardForm backward_form(const Problem& p) {
   return {.dtype = p.dtype, .head = p.extent("head"), .causal = p.option("mask") == "causal"};
 }
-Program queries_trace(const Problem& p, const Target&) {
-  return attention_backward_queries(backward_form(p));
+/// Blocks whose operands, products and sums fit the memory of a GPU's block.
+AttentionTiling backward_tiling(const Problem& p, const Target& target) {
+  const int64_t head = p.extent("head");
+  if (target.gpu() == nullptr || head <= 64) return {};
+  const int64_t extent = head <= 128 ? 32 : 16;
+  return {extent, extent};
 }
-Program keys_trace(const Problem& p, const Target&) {
-  return attention_backward_keys(backward_form(p));
+Program queries_trace(const Problem& p, const Target& target) {
+  return attention_backward_queries(backward_form(p), backward_tiling(p, target));
+}
+Program keys_trace(const Problem& p, const Target& target) {
+  return attention_backward_keys(backward_form(p), backward_tiling(p, target));
 }
 
 /// Fewer, as many and more queries than keys; ragged blocks; grouped heads; heads of odd size and

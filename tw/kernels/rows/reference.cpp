@@ -156,7 +156,7 @@ Reference sum_reference(const Problem& p, std::span<const TensorView> in) {
   const int64_t n = std::ssize(x), parts = p.extent("parts");
   int64_t length = 4096;
   while (length * parts < n) length += 4096;
-  Reference ref{{.family = Family::reduction, .out = f32, .terms = length},
+  Reference ref{{.family = Family::reduction, .out = f32, .terms = std::min(n, length)},
                 {room(static_cast<size_t>(parts))}};
   for (int64_t i = 0; i < n; ++i) {
     ref.outputs[0].value[i / length] += x[i];
