@@ -28,12 +28,12 @@ class Store:
     """The files of one suite."""
 
     def __init__(self, folder, suite):
-        folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.Lock()
         self.path, self.notes_path = folder / f"{suite}.jsonl", folder / f"{suite}.notes.jsonl"
 
     def begin(self, resume):
         """Forgets notes, and rows unless the run is one that goes on."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         kept = read(self.path) if resume else []
         self.path.write_text("".join(json.dumps(row) + "\n" for row in kept))
         self.notes_path.unlink(missing_ok=True)
