@@ -265,8 +265,13 @@ class Spreading {
     std::string piece = "0";
     if (pieces > 1) {
       const Expr counter = n.add_loop("piece", pieces, true);
-      at[to_.form.unit] = simplify(at[to_.form.unit] + counter * count_, s_.c.facts);
+      Expr& along = at[to_.form.unit];
+      along = simplify(along + counter * count_, s_.c.facts);
       piece = s_.c.text(counter);
+      if (layout_.has_holes(to_.form.unit)) {
+        n.require(n.expression().depth(),
+                  fmt::format("{} < {}", s_.c.text(along), layout_.tile[to_.form.unit]));
+      }
     }
     Expression& e = n.expression();
     e.body(e.depth()).line(fmt::format("*({}*)({}) = {}[({}) / {} + {}];", pack, target(at), raw,
