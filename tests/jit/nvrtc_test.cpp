@@ -128,4 +128,28 @@ TEST(Nvrtc, FoldersOfPackagesAreSearched) {
                   [] { find_nvrtc(); });
 }
 
+TEST(Nvrtc, FewerBlocksLeaveRegistersEnough) {
+  // 96 sums of a thread and 64 registers do not fit; 128 do.
+  const std::string text = R"(#ifndef TW_BLOCKS
+#define TW_BLOCKS 4
+#endif
+extern "C" __global__ void __launch_bounds__(256, TW_BLOCKS) f(float* p) {
+  float s[96];
+#pragma unroll
+  for (int i = 0; i < 96; ++i) s[i] = p[i * 256 + threadIdx.x];
+  for (int k = 0; k < 9; ++k) {
+#pragma unroll
+    for (int i = 0; i < 96; ++i) s[i] = s[i] * s[(i + 1) % 96];
+  }
+#pragma unroll
+  for (int i = 0; i < 96; ++i) p[i * 256 + threadIdx.x] = s[i];
+}
+)";
+  EXPECT_GT(compile_cubin(nvrtc(), "sm_90a", text, false).spill_bytes, 0);
+  const CompiledCuda made = compile_without_spills(nvrtc(), "sm_90a", text, false);
+  EXPECT_EQ(made.spill_bytes, 0);
+  EXPECT_GT(made.registers, 64);
+  EXPECT_LE(made.registers, 128);
+}
+
 }  // namespace tw::test

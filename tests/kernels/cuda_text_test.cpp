@@ -67,7 +67,7 @@ TEST_P(KernelCudaText, CompilesWithoutSpills) {
     for (const DType t : GetParam().dtypes) {
       const Problem p = usual_problem(GetParam(), t);
       const EmittedCuda e = cuda_text(GetParam(), p, gpu_named(arch));
-      const CompiledCuda made = compile_cubin(find_nvrtc(), arch, e.text, false);
+      const CompiledCuda made = compile_without_spills(find_nvrtc(), arch, e.text, false);
       const std::string here = to_string(p) + " for " + arch;
       EXPECT_LE(made.spill_bytes, kSavedAtCalls) << here;
       EXPECT_FALSE(made.serialized) << here;

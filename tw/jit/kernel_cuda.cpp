@@ -26,7 +26,7 @@ class CudaToolchain : public Toolchain {
                        fmt::join(nvrtc_flags(machine_.arch, debug_), " "), to_string(machine_));
   }
   std::string compile(const std::string& text) const override {
-    return compile_cubin(nvrtc_, machine_.arch, text, debug_).cubin;
+    return compile_without_spills(nvrtc_, machine_.arch, text, debug_).cubin;
   }
 
  private:

@@ -213,4 +213,22 @@ CompiledCuda compile_cubin(const Nvrtc& nvrtc, const std::string& arch, const st
   return c;
 }
 
+/// Bytes that a thread may spill before more registers are worth fewer blocks.
+static constexpr int64_t kFewSpilled = 16;
+
+CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
+                                    const std::string& text, bool debug) {
+  CompiledCuda made = compile_cubin(nvrtc, arch, text, debug);
+  static const std::string kDefinition = "#define TW_BLOCKS ";
+  const size_t at = text.find(kDefinition);
+  if (at == std::string::npos) return made;
+  for (int blocks = std::stoi(text.substr(at + kDefinition.size()));
+       blocks > 1 && made.spill_bytes > kFewSpilled;) {
+    --blocks;
+    made = compile_cubin(nvrtc, arch, fmt::format("{}{}\n#line 1\n{}", kDefinition, blocks, text),
+                         debug);
+  }
+  return made;
+}
+
 }  // namespace tw

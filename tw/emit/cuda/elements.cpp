@@ -126,7 +126,8 @@ int64_t step_of(const State& s, Symbol loop) {
 bool keeps_apart(const State& s, const Op& store) {
   const View& view = store.as<ViewAttr>().view;
   const Extents& tile = s.program().type(store.in[0]).shape;
-  bool alone = true;
+  // Scratch is cleared before, by other threads.
+  bool alone = s.program().params[view.param].kind != ParamKind::scratch;
   walk(s.program(), [&](const Op& op) {
     const View* other = view_of(op);
     alone = alone && (&op == &store || other == nullptr || other->param != view.param);

@@ -1,5 +1,6 @@
 #include "tw/emit/cuda/emit_cuda.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
@@ -107,10 +108,17 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   out.close();
   out.line();
   const int threads = s.placement.threads();
+  // Enough threads of a multiprocessor hide how long memory takes; products want registers.
+  constexpr int kThreadsWanted = 1024;
+  const int blocks = s.placement.multiplies() ? 1 : std::max(1, kThreadsWanted / threads);
+  out.line("// how many blocks of a multiprocessor: they share its registers");
+  out.line("#ifndef TW_BLOCKS");
+  out.line(fmt::format("#define TW_BLOCKS {}", blocks));
+  out.line("#endif");
   out.open(
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}(const "
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}, TW_BLOCKS) {}(const "
                   "__grid_constant__ Args args) {{",
-                  threads, s.placement.multiplies() ? ", 1" : "", entry));
+                  threads, entry));
   cpu::declare_instances(p, "args.dims", out);
   out.line(fmt::format("u8* const workspace = args.workspace + {}() * {};", s.call("block"),
                        round_up(s.workspace_most, 16)));

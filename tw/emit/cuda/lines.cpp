@@ -13,7 +13,7 @@ namespace {
 
 /// Copies the elements of v into memory that the results of an op get.
 void copy_into(State& s, ValueId v, ValueId result, Writer& out) {
-  s.reserve(result, out);
+  s.reserve(result, out, false);
   const Storage storage = s.c.storage.at(result);
   s.c.storage.erase(result);
   const layout::ThreadValue& l = s.placement.layout_of(storage.type.shape);
@@ -166,7 +166,7 @@ Part part_in_memory(State& s, const Op& op, size_t part, Footprint& f, Writer& o
 void emit_top_k(State& s, const Op& op, Writer& out) {
   Footprint f;
   std::vector<Part> parts;
-  for (const ValueId v : op.out) s.reserve(v, out);
+  for (const ValueId v : op.out) s.reserve(v, out, false);
   const MemoryScope scope(s);
   for (size_t part = 0; part < op.in.size(); part += 2)
     parts.push_back(part_in_memory(s, op, part, f, out));

@@ -16,6 +16,8 @@ namespace {
 
 /// Of everything in a block's memory: what a vector access needs.
 constexpr int64_t kMemoryAlign = 16;
+/// Of shared memory: all banks together, and one.
+constexpr int64_t kBankBytes = 128, kWord = 4;
 
 bool any_meets(const std::vector<Touched>& a, const std::vector<Touched>& b) {
   return std::ranges::any_of(a, [&](const Touched& x) {
@@ -117,12 +119,14 @@ std::string State::reserve_bytes(const std::string& type, const std::string& wis
   return name;
 }
 
-const Storage& State::reserve(ValueId v, Writer& out) {
-  const Type& type = program().type(v);
+const Storage& State::reserve(ValueId v, Writer& out, bool padded) {
+  Type type = program().type(v);
   const DType reg = type.dtype == b1 ? u8 : register_type(type.dtype);
+  if (padded && type.shape.size() > 1 && type.shape.back() * bytes(reg) % kBankBytes == 0)
+    type.shape.back() += std::max<int64_t>(1, kWord / bytes(reg));
   const std::string name =
       reserve_bytes(c.prelude.type(reg), c.name_of(v) + "_all", count(type.shape) * bytes(reg),
-                    to_string(type), out, memory_of[v]);
+                    to_string(program().type(v)), out, memory_of[v]);
   return c.storage[v] = memory_at(name, type);
 }
 

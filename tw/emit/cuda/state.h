@@ -92,8 +92,9 @@ class State {
 
   /// Declares a tile of registers for the value.
   const Tile& declare(ValueId v, Writer& out);
-  /// Reserves memory of the block and makes it the value's storage.
-  const Storage& reserve(ValueId v, Writer& out);
+  /// Reserves memory of the block and makes it the value's storage. `padded`: rows that begin in
+  /// one bank of shared memory are a word longer, so that columns are read from many.
+  const Storage& reserve(ValueId v, Writer& out, bool padded = true);
   /// Bytes of memory of the block, as a pointer to `type`; what it covers in `where`.
   std::string reserve_bytes(const std::string& type, const std::string& wish, int64_t bytes,
                             const std::string& comment, Writer& out, Touched& where);
