@@ -19,7 +19,8 @@ static RowTiling block_rows(const Problem& p, const GpuMachine& gpu, int64_t lon
 }
 
 /// The chunk is the smallest of 64, 256, 1024 that holds a row, else 1024.
-static RowTiling row_tiling(const Problem& p, const Target& target, int64_t longest = kLongestNorm) {
+static RowTiling row_tiling(const Problem& p, const Target& target,
+                            int64_t longest = kLongestNorm) {
   if (const GpuMachine* gpu = target.gpu()) return block_rows(p, *gpu, longest);
   for (int64_t cols : {64, 256})
     if (p.extent("n") <= cols) return {.rows = 1, .cols = cols};
