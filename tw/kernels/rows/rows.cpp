@@ -10,13 +10,17 @@ static constexpr float kEps = 1e-5f;
 /// Longest rows that argmax keeps in registers: a value and its index take three an element.
 static constexpr int64_t kLongestPairs = 4096;
 
+/// Longest rows that norms keep, beside parameters and squares.
+static constexpr int64_t kLongestNorm = 16384;
+
 static RowTiling block_rows(const Problem& p, const GpuMachine& gpu, int64_t longest) {
   const BlockTile t = rows_tile(p.extent("m"), p.extent("n"), gpu, longest);
   return {t.rows, t.cols, true};
 }
 
 /// The chunk is the smallest of 64, 256, 1024 that holds a row, else 1024.
-static RowTiling row_tiling(const Problem& p, const Target& target, int64_t longest = kLongestRow) {
+static RowTiling row_tiling(const Problem& p, const Target& target,
+                            int64_t longest = kLongestNorm) {
   if (const GpuMachine* gpu = target.gpu()) return block_rows(p, *gpu, longest);
   for (int64_t cols : {64, 256})
     if (p.extent("n") <= cols) return {.rows = 1, .cols = cols};
