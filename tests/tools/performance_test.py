@@ -43,6 +43,21 @@ class Performance(ToolTest):
         self.runs(1.5)
         self.assertEqual(self.performance("--check").returncode, 1)
 
+    def test_rows_of_gpus_stand_in_a_table_of_their_own(self):
+        gpu = ROW | {"shape": "m=4,n=8", "launch": "graph", "bytes": 3e7, "flops": 0,
+                     "ceiling_fraction": 0.9375, "peer": "eager", "kernel": "softmax"}
+        rows = [gpu, gpu | {"peer": "compile", "ratio": 0.5}, gpu | {"launch": "plain"},
+                gpu | {"kernel": "gemm", "flops": 1e10}]
+        self.write("bench/results/gpu/memory.jsonl", "".join(json.dumps(r) + "\n" for r in rows))
+        self.write("bench/results/gpu/random.jsonl", '{"item": "programs 0..24", "ok": true}\n')
+        self.performance()
+        self.assertIn("| softmax m=4,n=8 | f32 | 10.0 | 3.00 TB/s | 1.000 (0.900 .. 1.100) | "
+                      "0.500 (0.900 .. 1.100) | 0.938 |", self.page())
+        self.assertIn("| softmax m=4,n=8, plain | f32 | 10.0 | 3.00 TB/s | 1.000 (0.900 .. 1.100)"
+                      " |  | 0.938 |", self.page())
+        self.assertIn("| gemm m=4,n=8 | f32 | 10.0 | 1000.0 TFLOP/s |", self.page())
+        self.assertNotIn("### random", self.page())
+
     def test_no_results(self):
         self.performance()
         self.assertIn("No results are committed.", self.page())

@@ -47,6 +47,11 @@ class Show(ToolTest):
         figure = {"says": "f", "find": "(1)", "bar": "== 1"}
         self.assertEqual(self.outcomes([{"says": "s", "command": "bin/no", "figures": [figure]}]),
                          ["NOT RUN"])
+        items = self.command("echo 1", ("(1)", "== 1"))
+        items[0]["needs"] = "bin/rows"
+        self.assertEqual(self.outcomes(items), ["NOT RUN"])
+        self.write("bin/rows", "")
+        self.assertEqual(self.outcomes(items), ["PASS"])
         figure = {"says": "f", "field": "ratio", "reduce": "min", "bar": ">= 1"}
         self.assertEqual(self.outcomes([{"says": "s", "results": "no*.json", "figures": [figure]}]),
                          ["NOT RUN"])

@@ -17,8 +17,8 @@ from sources import Memory  # noqa: E402  (found through the line above)
 def main():
     """unittest.main for tests that depend on the tools alone: once passed, they are run again only
     after a change of a tool or of these tests (always in CI)."""
-    paths = [*TOOLS.iterdir(), *(ROOT / "tests/tools").iterdir(), *ROOT.glob(".clang-*"),
-             ROOT / "runtests"]
+    paths = [*TOOLS.iterdir(), *(ROOT / "tests/tools").iterdir(), *(ROOT / "bench/gpu").iterdir(),
+             *ROOT.glob(".clang-*"), ROOT / "runtests"]
     content = b"".join(p.read_bytes() for p in sorted(paths) if p.is_file())
     key = hashlib.sha256(content).hexdigest()
     memory = Memory(ROOT / f"build/tools/{pathlib.Path(sys.argv[0]).stem}.ok")

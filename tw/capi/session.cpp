@@ -6,6 +6,7 @@
 
 #include "tw/base/error.h"
 #include "tw/capi/error.h"
+#include "tw/capi/options.h"
 #include "tw/capi/tensors.h"
 
 /// A model with what its functions point into.
@@ -46,26 +47,17 @@ std::vector<SessionPort> ports_of(const std::vector<graph::Port>& ports) {
   return all;
 }
 
-/// The caller's struct may be older, and shorter; or newer, where what we do not know must be 0.
 graph::SessionOptions options_of(const tw_session_options* given) {
-  graph::SessionOptions options;
-  if (given == nullptr) return options;
   constexpr size_t kShortest = offsetof(tw_session_options, memory_limit) + sizeof(int64_t);
-  if (given->size < kShortest)
-    throw UserError(fmt::format("options have size {}, wanted at least {}", given->size, kShortest),
-                    "set size to sizeof(tw_session_options)");
-  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  for (size_t i = sizeof(tw_session_options); i < given->size; ++i)
-    if (bytes[i] != 0)
-      throw UserError(fmt::format("options of {} bytes set what this version lacks", given->size),
-                      fmt::format("this is tilewright {}", tw_version()));
-  if (given->threads < 0)
-    throw UserError(fmt::format("options have threads {}, wanted 0 or more", given->threads));
-  if (given->memory_limit < 0)
+  const tw_session_options known = known_options(given, kShortest);
+  if (known.threads < 0)
+    throw UserError(fmt::format("options have threads {}, wanted 0 or more", known.threads));
+  if (known.memory_limit < 0)
     throw UserError(
-        fmt::format("options have memory_limit {}, wanted 0 or more", given->memory_limit));
-  options.threads = given->threads;
-  options.memory_limit = given->memory_limit;
+        fmt::format("options have memory_limit {}, wanted 0 or more", known.memory_limit));
+  graph::SessionOptions options;
+  options.threads = known.threads;
+  options.memory_limit = known.memory_limit;
   return options;
 }
 

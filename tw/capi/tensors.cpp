@@ -24,17 +24,6 @@ uint8_t float_code(DType t) {
   return TW_FLOAT;
 }
 
-DType dtype_of(const tw_dtype& d, const std::string& what) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    const auto t = static_cast<DType>(i);
-    const tw_dtype c = c_dtype(t);
-    if (c.code == d.code && c.bits == d.bits && c.lanes == d.lanes) return t;
-  }
-  throw UserError(fmt::format("{} has type code {} of {} bits and {} lanes, which is no dtype",
-                              what, d.code, d.bits, d.lanes),
-                  "f32 is {TW_FLOAT, 32, 1}");
-}
-
 void check_place(const TensorView& v, const std::string& what) {
   if (v.data == nullptr && v.count() != 0) throw UserError(fmt::format("{} has no data", what));
   if (const auto at = reinterpret_cast<uintptr_t>(v.data);
@@ -65,6 +54,17 @@ tw_dtype c_dtype(DType t) {
       break;
   }
   return {code, static_cast<uint8_t>(bits(t)), 1};
+}
+
+DType dtype_of(const tw_dtype& d, const std::string& what) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto t = static_cast<DType>(i);
+    const tw_dtype c = c_dtype(t);
+    if (c.code == d.code && c.bits == d.bits && c.lanes == d.lanes) return t;
+  }
+  throw UserError(fmt::format("{} has type code {} of {} bits and {} lanes, which is no dtype",
+                              what, d.code, d.bits, d.lanes),
+                  "f32 is {TW_FLOAT, 32, 1}");
 }
 
 TensorView view_of(const tw_tensor& t, const std::string& what) {

@@ -8,6 +8,8 @@
 namespace tw::capi {
 
 tw_dtype c_dtype(DType t);
+/// UserError that begins with `what` for what is no dtype.
+DType dtype_of(const tw_dtype& d, const std::string& what);
 
 /// What the caller's struct describes. UserError that begins with `what` ("input 'x'") where that
 /// is no tensor.

@@ -1,4 +1,4 @@
-/// Tilewright for C: models that run on this machine.
+/// Tilewright for C: models and kernels that run on this machine.
 ///
 /// Calls give TW_OK or the kind of error; its text is then in tw_last_error() and the way out,
 /// where there is one, in tw_last_error_hint(). A call that fails leaves what it was to fill as it
@@ -67,7 +67,8 @@ enum {
 };
 
 typedef struct tw_tensor {
-  void* data;  ///< host memory, aligned to the element; inputs are only read
+  void* data;  ///< aligned to the element; host memory, of kernels: of their device; inputs are
+               ///< only read
   tw_dtype dtype;
   int32_t rank;
   const int64_t* dims;     ///< rank of them; may be NULL where rank is 0
@@ -121,6 +122,78 @@ TW_API int tw_session_output_dim_name(const tw_session* session, size_t i, int32
 /// session at once.
 TW_API int tw_session_run(const tw_session* session, const tw_tensor* inputs, size_t n_inputs,
                           tw_tensor* outputs, size_t n_outputs);
+
+/// A place where kernels run: "cpu:0" is this machine, "cuda:N" its Nth NVIDIA GPU.
+typedef struct tw_device tw_device;
+TW_API int tw_device_open(const char* name, tw_device** device);
+/// Kernels outlive their device. Does nothing to NULL.
+TW_API void tw_device_free(tw_device* device);
+
+/// A kernel of the library, made for one problem on one device:
+///
+///   tw_kernel_open(gpu, "softmax", "m=4096,n=4096", bf16, NULL, NULL, &kernel);
+///   tw_tensor arguments[] = {x, y};  // memory of the GPU
+///   tw_kernel_prepare(kernel, arguments, 2);
+///   tw_kernel_launch(kernel, arguments, 2, stream);
+///
+/// Threads may use one kernel at once.
+typedef struct tw_kernel tw_kernel;
+
+/// Begin with `size`, as with tw_session_options.
+typedef struct tw_kernel_options {
+  size_t size;          ///< sizeof(tw_kernel_options)
+  int32_t threads;      ///< most threads of a launch on a CPU; 0: all of the machine
+  const char* mapping;  ///< "cuda1 warps=8"; NULL: chosen for the machine
+} tw_kernel_options;
+
+/// `shape` and `choices` are lists "name=value,name=value" of the axes and of the options that
+/// `tilewright kernels NAME` shows; NULL, and what a list leaves out: the usual ones. `dtype` is
+/// that of the main inputs and outputs. Nothing is compiled.
+TW_API int tw_kernel_open(const tw_device* device, const char* name, const char* shape,
+                          tw_dtype dtype, const char* choices, const tw_kernel_options* options,
+                          tw_kernel** kernel);
+/// No call may be under way; work that was launched may be. Does nothing to NULL.
+TW_API void tw_kernel_free(tw_kernel* kernel);
+
+typedef struct tw_argument {
+  const char* name;  ///< valid until tw_kernel_free(), as dims are
+  tw_dtype dtype;
+  int32_t rank;
+  const int64_t* dims;  ///< of the problem
+  int32_t output;       ///< 1: the kernel writes it; 0: it only reads
+} tw_argument;
+
+/// Arguments count from 0 in the order in which calls take them.
+TW_API int tw_kernel_argument_count(const tw_kernel* kernel, size_t* count);
+TW_API int tw_kernel_argument(const tw_kernel* kernel, size_t i, tw_argument* argument);
+/// "cuda1 warps=8", valid until tw_kernel_free().
+TW_API int tw_kernel_mapping(const tw_kernel* kernel, const char** mapping);
+
+/// Compiles the form of the kernel that serves tensors with such strides and addresses, or loads it
+/// from disk. A launch does it too where it was not done before.
+TW_API int tw_kernel_prepare(const tw_kernel* kernel, const tw_tensor* arguments, size_t n);
+/// Its source, as the compiler gets it; valid until tw_kernel_free().
+TW_API int tw_kernel_source(const tw_kernel* kernel, const tw_tensor* arguments, size_t n,
+                            const char** source);
+/// Runs the kernel: all arguments, in order, with memory of its device. Outputs overlap nothing.
+/// Extents may differ from the problem's, which the tiling was chosen for. On a GPU the call
+/// returns when the work is in `stream`, a CUstream or cudaStream_t (NULL: the default one), which
+/// may be capturing once the kernel was launched before; on a CPU, where stream must be NULL, when
+/// the work is done.
+TW_API int tw_kernel_launch(const tw_kernel* kernel, const tw_tensor* arguments, size_t n,
+                            void* stream);
+
+/// How far a result may be from the exact one.
+typedef struct tw_accuracy {
+  const char* family;  ///< "exact", "elementwise", "reduction", "norm", "softmax" or "gemm"
+  tw_dtype dtype;      ///< of the result; sums are made in f32, of f64 in f64
+  int64_t terms;       ///< added up to one element
+  double ulps;         ///< that are stated for the functions used, beside the family's own
+} tw_accuracy;
+/// The most that elements may be off whose exact values are `exact`, and whose terms have
+/// magnitudes that sum to `sum_abs`: n of each, in order.
+TW_API int tw_error_bound(const tw_accuracy* accuracy, size_t n, const double* exact,
+                          const double* sum_abs, double* bound);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,7 @@
 #include "tw/check/reference.h"
 #include "tw/check/verify.h"
 #include "tw/ir/program.h"
-#include "tw/target/target.h"
+#include "tw/target/machine.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw::kernels {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "tw/target/target.h"
+#include "tw/target/machine.h"
 #include "tw/tensor/tensor.h"
 
 namespace tw {

@@ -2,6 +2,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
+
+#include "tw/target/gpu.h"
 
 namespace tw {
 
@@ -28,5 +32,23 @@ std::string to_string(const CpuMachine& m);
 /// "avx2" (Zen 3), "avx512" (Granite Rapids), "neon" (Neoverse V1), "generic" (128-bit vectors,
 /// portable text only).
 const CpuMachine& machine_named(const std::string& isa);
+
+/// The machine that a program is made for, of any kind: what tilings may look at. Device::target()
+/// gives that of a device.
+class Target {
+ public:
+  /// So many threads of a CPU.
+  Target(CpuMachine m, int threads) : machine_(std::move(m)), threads_(threads) {}
+  Target(GpuMachine m) : machine_(std::move(m)) {}
+
+  /// Null where the machine is of another kind.
+  const CpuMachine* cpu() const { return std::get_if<CpuMachine>(&machine_); }
+  const GpuMachine* gpu() const { return std::get_if<GpuMachine>(&machine_); }
+  int threads() const { return threads_; }  ///< of a CPU, else 1
+
+ private:
+  std::variant<CpuMachine, GpuMachine> machine_;
+  int threads_ = 1;
+};
 
 }  // namespace tw

@@ -73,7 +73,7 @@ Reg Nest::read(ValueId v, const Tile& t, const Coords& coords) {
     s_.drafted.reads.push_back(s_.memory_of.at(v));
     return e_.load_stored(memory->second, coords);
   }
-  s_.scattered.insert(v);
+  s_.scatter(v);
   return e_.literal(t.type.dtype, Number{});
 }
 
@@ -153,7 +153,7 @@ void bind_memory(State& s, Expression& e) {
         s.drafted.reads.push_back(s.memory_of.at(value));
         return e.load_stored(memory->second, coords);
       }
-      s.scattered.insert(value);
+      s.scatter(value);
       return e.literal(t.type.dtype, Number{});
     });
   }

@@ -26,7 +26,9 @@ bool on_matrix_unit(DType a, DType b, DType sum) {
 DotUnit unit_of(const Program& p, const Op& dot) {
   const DType a = p.type(dot.in[0]).dtype, b = p.type(dot.in[1]).dtype;
   const DType sum = p.type(dot.out[0]).dtype;
-  if (on_matrix_unit(a, b, sum)) return DotUnit::matrix;
+  const Extents& shape = p.type(dot.out[0]).shape;
+  // Fragments have rows and columns, which a tile of one row or column lacks.
+  if (on_matrix_unit(a, b, sum) && shape[0] > 1 && shape[1] > 1) return DotUnit::matrix;
   return sum == f32 && a == f32 && b == f32 ? DotUnit::multiply_add : DotUnit::plain;
 }
 

@@ -1,6 +1,7 @@
 #include "tw/emit/cuda/panel.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "tw/base/round.h"
@@ -178,7 +179,8 @@ bool copies_async(State& s, const Op& load, const Panel& panel) {
   const ParamFacts& facts = s.c.specialisation.params[a.view.param];
   const DType t = s.program().params[a.view.param].dtype;
   if (!facts.aligned || t != panel.dtype || is_packed(t) || a.view.axes.size() != 2) return false;
-  if (facts.unit_axis != a.view.axes[panel.unit] || a.pad.as_double() != 0) return false;
+  const double pad = a.pad.as_double();
+  if (facts.unit_axis != a.view.axes[panel.unit] || pad != 0 || std::signbit(pad)) return false;
   const int64_t pieces = kPiece / bytes(t);
   const ThreadValue l = layout::blocked(panel.padded, s.placement.threads(), panel.unit, pieces);
   if (l.values.empty() || l.values[0].axis != static_cast<int>(panel.unit) ||
@@ -263,8 +265,13 @@ class Spreading {
     std::string piece = "0";
     if (pieces > 1) {
       const Expr counter = n.add_loop("piece", pieces, true);
-      at[to_.form.unit] = simplify(at[to_.form.unit] + counter * count_, s_.c.facts);
+      Expr& along = at[to_.form.unit];
+      along = simplify(along + counter * count_, s_.c.facts);
       piece = s_.c.text(counter);
+      if (layout_.has_holes(to_.form.unit)) {
+        n.require(n.expression().depth(),
+                  fmt::format("{} < {}", s_.c.text(along), layout_.tile[to_.form.unit]));
+      }
     }
     Expression& e = n.expression();
     e.body(e.depth()).line(fmt::format("*({}*)({}) = {}[({}) / {} + {}];", pack, target(at), raw,

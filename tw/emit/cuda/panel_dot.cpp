@@ -16,14 +16,18 @@ PanelDot::PanelDot(State& s, const Op& op)
       op_(op),
       depth_(s.program().type(op.in[0]).shape[1]),
       operands_{operand_of(s.c, op, 0), operand_of(s.c, op, 1)},
-      scope_(s) {
+      scope_(std::in_place, s) {
   const Type& type = s.program().type(op.out[0]);
   sums_ = {s.c.fresh("sum"), type, s.placement.layout_of(type.shape)};
   sums_.layout.tile = type.shape;
 }
 
-PanelDot::~PanelDot() {
+PanelDot::~PanelDot() { free_panels(); }
+
+void PanelDot::free_panels() {
   for (const ValueId v : filled_) s_.panels.erase(v);
+  filled_.clear();
+  scope_.reset();
 }
 
 void PanelDot::take_panels(bool left, Writer& out) {
@@ -57,6 +61,7 @@ void PanelDot::begin(Writer& text) {
 
 void PanelDot::finish(const Writer& text, Writer& out) {
   s_.append(reads_, text, out);
+  free_panels();  // before the result takes memory that lives on
   keep_elements(
       s_, op_.out[0],
       [&](Nest& to) {

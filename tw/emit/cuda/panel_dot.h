@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "tw/emit/cuda/panel.h"
 
 namespace tw::cuda {
@@ -33,13 +35,15 @@ class PanelDot {
   int64_t depth() const { return depth_; }
 
  private:
+  void free_panels();
+
   State& s_;
   const Op& op_;
   const int64_t depth_;
   Operand operands_[2];
   PanelMemory panels_[2];
   std::vector<ValueId> filled_;
-  const MemoryScope scope_;
+  std::optional<MemoryScope> scope_;  ///< of the panels
   Tile sums_;
   Footprint reads_;
 };

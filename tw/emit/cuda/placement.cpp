@@ -13,17 +13,17 @@ using layout::ThreadValue;
 namespace {
 
 /// Elements of a tile per thread that blocks are sized for, and the most and fewest threads.
-constexpr int64_t kElements = 16, kFewThreads = 32, kUsualThreads = 256, kMostThreads = 1024;
+constexpr int64_t kElements = 16, kFewThreads = 32, kUsualThreads = 512, kMostThreads = 1024;
+/// Elements of a thread from which blocks are as large as they can be; threads for products.
+constexpr int64_t kManyElements = 32, kSumThreads = 256;
 /// Sums of matrix instructions per thread; rows of 16 go to a warp when a warp has whole rows.
 constexpr int64_t kSums = 48, kRowSums = 96;
 
-/// Threads in a grid, each with runs of four columns: rows and columns of a product are then read
-/// by several threads at once.
-ThreadValue product_layout(const Extents& shape, int64_t threads) {
-  const int64_t columns = std::min<int64_t>(16, threads);
-  Extents pieces = shape;
-  ThreadValue across = layout::blocked({shape[1]}, columns, 0, 4);
-  ThreadValue down = layout::blocked({shape[0]}, threads / across.thread_count(), 0, 1);
+/// Threads in a grid, each with runs of rows and of columns: rows and columns of a product are then
+/// read by several threads at once.
+ThreadValue product_layout(const Extents& shape, int64_t threads, int64_t rows, int64_t columns) {
+  ThreadValue across = layout::blocked({shape[1]}, std::min<int64_t>(16, threads), 0, columns);
+  ThreadValue down = layout::blocked({shape[0]}, threads / across.thread_count(), 0, rows);
   ThreadValue l{shape, {}, {}};
   const auto add = [](std::vector<ThreadValue::Mode>& to,
                       const std::vector<ThreadValue::Mode>& from, int axis) {
@@ -61,11 +61,24 @@ Placement::Placement(const cpu::Context& c, int64_t warps, bool panels)
   choose_threads(warps);
 }
 
+/// Whether the operand is loaded from where neighbours lie along that axis of it.
+bool Placement::loads_along(const Op& dot, size_t which, size_t axis) const {
+  const Operand o = operand_of(c_, dot, which);
+  const Op* op = c_.def[o.base];
+  if (op == nullptr || op->code != Opcode::load) return false;
+  const View& view = op->as<ViewAttr>().view;
+  const int unit = c_.specialisation.params[view.param].unit_axis;
+  return view.axes.size() == 2 && view.axes[o.axis(axis)] == unit;
+}
+
 void Placement::note_dot(const Op& op) {
   Shape& s = shapes_[c_.program.type(op.out[0]).shape];
   const bool matrix = panels_ && unit_of(c_.program, op) == DotUnit::matrix;
   s.matrix = matrix && (s.matrix || !s.product);
   s.product = true;
+  // Neighbours along k are read at once: lanes side by side then read lines side by side.
+  if (loads_along(op, 0, 0)) s.row_run = 4;
+  if (loads_along(op, 1, 0)) s.column_run = 1;
   const Op* left = c_.def[op.in[0]];
   const auto found = shapes_.find(c_.program.type(op.in[0]).shape);
   const bool loaded = left != nullptr && left->code == Opcode::load;
@@ -141,8 +154,9 @@ void Placement::choose_threads(int64_t warps) {
   const auto threads = [](int64_t elements, int64_t each) {
     return static_cast<int64_t>(std::bit_ceil(uint64_t((elements + each - 1) / each)));
   };
-  int64_t n = std::clamp(threads(most, kElements), kFewThreads, kMostThreads);
-  if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kUsualThreads);
+  int64_t n = std::clamp(threads(most, kElements), kFewThreads, kUsualThreads);
+  if (most > n * kManyElements) n = kMostThreads;
+  if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kSumThreads);
   while (n < kMostThreads && most / n > (sums > 0 ? kMostSums : kMostRegisters)) n *= 2;
   if (warps > 0) n = 32 * warps;
   threads_ = static_cast<int>(n);
@@ -170,7 +184,8 @@ ThreadValue Placement::choose(const Extents& shape) const {
   const auto known = shapes_.find(shape);
   const Shape s = known == shapes_.end() ? Shape{} : known->second;
   if (s.matrix) return matrix_layout(shape, threads_ / 32, rows_only_);
-  if (s.product && shape.size() == 2) return product_layout(shape, threads_);
+  if (s.product && shape.size() == 2)
+    return product_layout(shape, threads_, s.row_run, s.column_run);
   const int64_t share = std::max<int64_t>(1, count(shape) / threads_);
   const int64_t vector = std::min(share, s.bytes == 0 ? 4 : 16 / s.bytes);
   const size_t last = shape.empty() ? 0 : shape.size() - 1;

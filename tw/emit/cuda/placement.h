@@ -56,10 +56,11 @@ class Placement {
   };
   struct Shape {
     size_t vector_axis = 0;
-    int64_t bytes = 0;     ///< of the narrowest element that memory holds; 0: none
-    bool product = false;  ///< of a dot
-    bool matrix = false;   ///< all dots of the shape are of the matrix unit
-    bool held = false;     ///< some tile of it lies in registers
+    int64_t bytes = 0;                    ///< of the narrowest element that memory holds; 0: none
+    bool product = false;                 ///< of a dot
+    int64_t row_run = 1, column_run = 4;  ///< of a thread, when threads multiply
+    bool matrix = false;                  ///< all dots of the shape are of the matrix unit
+    bool held = false;                    ///< some tile of it lies in registers
   };
   void visit(const Region& r, int depth);
   void note(ValueId v, int depth, bool anywhere);
@@ -68,6 +69,7 @@ class Placement {
   layout::ThreadValue choose(const Extents& shape) const;
   bool cheap(ValueId v) const;
   void note_dot(const Op& op);
+  bool loads_along(const Op& dot, size_t which, size_t axis) const;
   bool is_product(const Extents& shape) const;
 
   const cpu::Context& c_;

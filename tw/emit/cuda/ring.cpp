@@ -9,6 +9,9 @@ namespace tw::cuda {
 namespace {
 
 constexpr int64_t kMostStages = 4;
+constexpr int64_t kFoldBytes = 4 << 10;
+/// Of a thread that multiplies, beside its sums.
+constexpr int64_t kOtherRegisters = 80;
 
 }  // namespace
 
@@ -25,17 +28,38 @@ Ring::~Ring() {
   for (const Op* op : loads_) s_.panels.erase(op->out[0]);
 }
 
+/// What a block needs beside the rings: panels of the program's other operands, parts of folds.
+int64_t Ring::other_bytes() const {
+  int64_t bytes = kFoldBytes;
+  for (const ValueId v : s_.placement.operands().bases()) {
+    const auto loads = [v](const Op* op) { return op->out[0] == v; };
+    if (std::ranges::none_of(loads_, loads)) bytes += panel_of(s_, v).bytes();
+  }
+  return bytes;
+}
+
+/// Whether registers leave room for one block on a multiprocessor only.
+bool Ring::alone() const {
+  int64_t sums = 0;
+  walk(s_.program(), [&](const Op& op) {
+    if (op.code != Opcode::dot) return;
+    const Extents& shape = s_.program().type(op.out[0]).shape;
+    sums = std::max(sums, s_.placement.layout_of(shape).registers());
+  });
+  return 2 * (sums + kOtherRegisters) * s_.placement.threads() > s_.gpu.registers;
+}
+
 /// Two blocks to a multiprocessor where that leaves two stages, else one.
 int64_t Ring::choose_stages() const {
   int64_t bytes = 0;
   for (const Op* op : loads_) bytes += panel_of(s_, op->out[0]).bytes();
   if (bytes == 0) return 0;
   const auto& knobs = s_.c.mapping.knobs;
-  const int64_t room = s_.gpu.shared_per_block - s_.shared;
-  const int64_t half = s_.gpu.shared_per_multiprocessor / 2 - s_.shared;
-  const int64_t all = std::min(kMostStages, room / bytes), some = std::min(all, half / bytes);
+  const int64_t used = s_.shared + other_bytes();
+  const int64_t all = std::max<int64_t>(0, s_.gpu.shared_per_block - used) / bytes;
+  const int64_t half = std::max<int64_t>(0, s_.gpu.shared_per_multiprocessor / 2 - used) / bytes;
   if (knobs.contains("stages")) return std::min(knobs.at("stages"), all);
-  return some >= 2 ? some : all;
+  return std::min(kMostStages, half >= 2 && !alone() ? half : all);
 }
 
 void Ring::begin(Writer& out) {

@@ -24,6 +24,8 @@ class Ring {
  private:
   void copy(const std::string& iteration, const std::string& stage, Writer& out);
   int64_t choose_stages() const;
+  int64_t other_bytes() const;
+  bool alone() const;
 
   State& s_;
   const Op& loop_;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "tw/base/error.h"
 #include "tw/base/round.h"
 #include "tw/emit/cpu/op_table.h"
 
@@ -43,7 +44,8 @@ State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapp
       c(own_, s, cpu::thread_machine(kind), mapping),
       gpu(g),
       placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0, panels_allowed),
-      scattered(scattered_before) {}
+      scattered(scattered_before),
+      settled(scattered_before) {}
 
 std::string State::call(const std::string& function) { return c.prelude.outside("tw_" + function); }
 
@@ -138,6 +140,13 @@ std::string pointer_to(const Storage& s) { return (s.variable() ? "&" : "") + s.
 
 bool State::in_registers(ValueId v) const {
   return placement.in_registers(program().type(v).shape);
+}
+
+void State::scatter(ValueId v) {
+  if (settled.contains(v))
+    throw InternalError(
+        fmt::format("value {} is read where neither a register nor memory has it", v));
+  scattered.insert(v);
 }
 
 bool State::in_memory(ValueId v) const { return scattered.contains(v) || !in_registers(v); }

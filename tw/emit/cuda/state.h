@@ -70,6 +70,7 @@ class State {
   /// Values that some use reads at other places than its thread holds: they lie in memory too.
   /// Found while text is drafted; complete when a draft adds none.
   std::set<ValueId>& scattered;
+  const std::set<ValueId> settled;        ///< what the drafts before found of them
   std::map<ValueId, PanelMemory> panels;  ///< of tiles that dots read
   std::map<ValueId, Touched> memory_of;   ///< of values in memory
   Footprint pending;                      ///< since the threads last met
@@ -98,6 +99,8 @@ class State {
   /// Bytes of memory of the block, as a pointer to `type`; what it covers in `where`.
   std::string reserve_bytes(const std::string& type, const std::string& wish, int64_t bytes,
                             const std::string& comment, Writer& out, Touched& where);
+  /// A use reads v where its thread holds it not: the next draft keeps it in memory.
+  void scatter(ValueId v);
   /// Whether the value lies in memory: some use wants it, or it is too large for registers.
   bool in_memory(ValueId v) const;
   bool in_registers(ValueId v) const;

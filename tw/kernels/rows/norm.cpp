@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "tw/kernels/rows/rows.h"
@@ -64,12 +65,15 @@ struct Norm {
   /// n as an f32 tile that divides sums over a row.
   Tile length() const { return k.zeros(f32, {1, 1}) + N; }
 
-  /// Rows that a chunk holds in one way, longer ones in another.
-  void when_whole(const std::function<void()>& whole, const std::function<void()>& chunks) const {
-    if (t.few_reads)
-      k.when(t.cols < N, chunks, whole);
-    else
-      chunks();
+  /// Rows that a chunk holds in one way, longer ones in another: by chunks that leave registers for
+  /// the sums of their places.
+  template <class Whole, class Chunks>
+  void when_whole(const Whole& whole, const Chunks& chunks) const {
+    constexpr int64_t kMostCols = 2048;
+    if (!t.few_reads) return chunks(*this);
+    const Norm shorter{k, {t.rows, std::min(t.cols, kMostCols), true}, eps, r, N};
+    k.when(
+        t.cols < N, [&] { chunks(shorter); }, [&] { whole(*this); });
   }
 };
 
@@ -120,40 +124,41 @@ Moments moments_of(const Norm& c, const Tile& x) {
 
 /// rmsnorm of X, or of X + R, whose sums are stored in S.
 struct RootMeanSquare {
-  Norm c;
   DType type;
   TensorRef X, gamma, Y;
   std::optional<TensorRef> R = {}, S = {};
 
-  Tile sums(const Index& j) const { return R ? c.chunk(X, j) + c.chunk(*R, j) : c.chunk(X, j); }
-  void keep(const Index& j, const Tile& x) const {
+  Tile sums(const Norm& c, const Index& j) const {
+    return R ? c.chunk(X, j) + c.chunk(*R, j) : c.chunk(X, j);
+  }
+  void keep(const Norm& c, const Index& j, const Tile& x) const {
     if (S) c.put(*S, j, x, type);
   }
-  void give(const Index& j, const Tile& x, const Tile& rstd) const {
+  void give(const Norm& c, const Index& j, const Tile& x, const Tile& rstd) const {
     c.put(Y, j, x * rstd * c.columns(gamma, j), type);
   }
 
-  void whole() const {
-    Tile x = sums(0);
-    keep(0, x);
+  void whole(const Norm& c) const {
+    Tile x = sums(c, 0);
+    keep(c, 0, x);
     SquareSum squares(c.k, c.t.rows);
     squares.add(x);
-    give(0, x, squares.inverse_root(c.length(), c.eps));
+    give(c, 0, x, squares.inverse_root(c.length(), c.eps));
   }
 
-  void by_chunks() const {
+  void by_chunks(const Norm& c) const {
     SquareSum squares(c.k, c.t.rows);
     for (Index j : c.k.range(cdiv(c.N, c.t.cols))) {
-      Tile x = sums(j);
-      keep(j, x);
+      Tile x = sums(c, j);
+      keep(c, j, x);
       squares.add(x);
     }
     Tile rstd = squares.inverse_root(c.length(), c.eps).named("rstd");
-    for (Index j : c.k.range(cdiv(c.N, c.t.cols))) give(j, sums(j), rstd);
+    for (Index j : c.k.range(cdiv(c.N, c.t.cols))) give(c, j, sums(c, j), rstd);
   }
 
-  void emit() const {
-    c.when_whole([&] { whole(); }, [&] { by_chunks(); });
+  void emit(const Norm& row) const {
+    row.when_whole([&](const Norm& c) { whole(c); }, [&](const Norm& c) { by_chunks(c); });
   }
 };
 
@@ -166,19 +171,19 @@ Program layernorm(DType type, const RowTiling& t, float eps) {
   TensorRef gamma = k.input("gamma", f32, {N}), beta = k.input("beta", f32, {N});
   TensorRef Y = k.output("Y", type, {M, N});
 
-  const Norm c{k, t, eps, k.grid(cdiv(M, t.rows))[0], N};
-  const auto give = [&](const Index& j, const Tile& x, const Moments& m) {
+  const Norm row{k, t, eps, k.grid(cdiv(M, t.rows))[0], N};
+  const auto give = [&](const Norm& c, const Index& j, const Tile& x, const Moments& m) {
     c.put(Y, j, (x - m.mean) * m.rstd * c.columns(gamma, j) + c.columns(beta, j), type);
   };
-  const auto whole = [&] {
+  const auto whole = [&](const Norm& c) {
     Tile x = c.chunk(X, 0);
-    give(0, x, moments_of(c, x));
+    give(c, 0, x, moments_of(c, x));
   };
-  const auto by_chunks = [&] {
+  const auto by_chunks = [&](const Norm& c) {
     const Moments m = t.few_reads ? merged_moments(c, X) : moments(c, X);
-    for (Index j : k.range(cdiv(N, t.cols))) give(j, c.chunk(X, j), m);
+    for (Index j : k.range(cdiv(N, c.t.cols))) give(c, j, c.chunk(X, j), m);
   };
-  c.when_whole(whole, by_chunks);
+  row.when_whole(whole, by_chunks);
   return k.finish();
 }
 
@@ -188,7 +193,7 @@ Program rmsnorm(DType type, const RowTiling& t, float eps) {
   TensorRef X = k.input("X", type, {M, N});
   TensorRef gamma = k.input("gamma", f32, {N});
   TensorRef Y = k.output("Y", type, {M, N});
-  RootMeanSquare{{k, t, eps, k.grid(cdiv(M, t.rows))[0], N}, type, X, gamma, Y}.emit();
+  RootMeanSquare{type, X, gamma, Y}.emit({k, t, eps, k.grid(cdiv(M, t.rows))[0], N});
   return k.finish();
 }
 
@@ -198,7 +203,7 @@ Program add_rmsnorm(DType type, const RowTiling& t, float eps) {
   TensorRef X = k.input("X", type, {M, N}), R = k.input("R", type, {M, N});
   TensorRef gamma = k.input("gamma", f32, {N});
   TensorRef S = k.output("S", type, {M, N}), Y = k.output("Y", type, {M, N});
-  RootMeanSquare{{k, t, eps, k.grid(cdiv(M, t.rows))[0], N}, type, X, gamma, Y, R, S}.emit();
+  RootMeanSquare{type, X, gamma, Y, R, S}.emit({k, t, eps, k.grid(cdiv(M, t.rows))[0], N});
   return k.finish();
 }
 

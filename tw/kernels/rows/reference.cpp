@@ -151,9 +151,11 @@ Reference column_reduce_reference(const Problem& p, std::span<const TensorView> 
   return ref;
 }
 
+int64_t parts_of(const Problem& p) { return std::stoll(p.option("parts")); }
+
 Reference sum_reference(const Problem& p, std::span<const TensorView> in) {
   const std::vector<double> x = to_doubles(in[0]);
-  const int64_t n = std::ssize(x), parts = p.extent("parts");
+  const int64_t n = std::ssize(x), parts = parts_of(p);
   int64_t length = 4096;
   while (length * parts < n) length += 4096;
   Reference ref{{.family = Family::reduction, .out = f32, .terms = std::min(n, length)},

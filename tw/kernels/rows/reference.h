@@ -14,6 +14,8 @@ check::Reference rmsnorm_reference(const Problem& p, std::span<const TensorView>
 check::Reference add_rmsnorm_reference(const Problem& p, std::span<const TensorView> in,
                                        double eps);
 check::Reference row_reduce_reference(const Problem& p, std::span<const TensorView> in);
+/// How many pieces a problem of sum has.
+int64_t parts_of(const Problem& p);
 check::Reference sum_reference(const Problem& p, std::span<const TensorView> in);
 check::Reference column_reduce_reference(const Problem& p, std::span<const TensorView> in);
 

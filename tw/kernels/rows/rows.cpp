@@ -1,6 +1,5 @@
 #include "tw/kernels/rows/rows.h"
 
-#include "tw/base/error.h"
 #include "tw/kernels/block_tile.h"
 #include "tw/kernels/rows/reference.h"
 
@@ -11,13 +10,17 @@ static constexpr float kEps = 1e-5f;
 /// Longest rows that argmax keeps in registers: a value and its index take three an element.
 static constexpr int64_t kLongestPairs = 4096;
 
+/// Longest rows that norms keep, beside parameters and squares.
+static constexpr int64_t kLongestNorm = 16384;
+
 static RowTiling block_rows(const Problem& p, const GpuMachine& gpu, int64_t longest) {
   const BlockTile t = rows_tile(p.extent("m"), p.extent("n"), gpu, longest);
   return {t.rows, t.cols, true};
 }
 
 /// The chunk is the smallest of 64, 256, 1024 that holds a row, else 1024.
-static RowTiling row_tiling(const Problem& p, const Target& target, int64_t longest = kLongestRow) {
+static RowTiling row_tiling(const Problem& p, const Target& target,
+                            int64_t longest = kLongestNorm) {
   if (const GpuMachine* gpu = target.gpu()) return block_rows(p, *gpu, longest);
   for (int64_t cols : {64, 256})
     if (p.extent("n") <= cols) return {.rows = 1, .cols = cols};
@@ -138,8 +141,7 @@ static std::vector<Argument> reduce_arguments(const Problem& p, const char* kept
           {"Y", y, {p.extent(kept_axis)}, true}};
 }
 static std::vector<Argument> sum_arguments(const Problem& p) {
-  if (p.extent("parts") < 1) throw UserError("sums of 0 parts", "wanted at least 1");
-  return {{"X", p.dtype, {p.extent("n")}, false}, {"Y", f32, {p.extent("parts")}, true}};
+  return {{"X", p.dtype, {p.extent("n")}, false}, {"Y", f32, {parts_of(p)}, true}};
 }
 static std::vector<Argument> row_arguments(const Problem& p) { return reduce_arguments(p, "m"); }
 static std::vector<Argument> column_arguments(const Problem& p) { return reduce_arguments(p, "n"); }
@@ -171,19 +173,19 @@ static Program trace_sum(const Problem& p, const Target& target) {
   return sum_pieces(p.dtype, target.gpu() != nullptr ? 4096 : 1024);
 }
 
-static Problem pieces(int64_t n, int64_t parts, DType t) {
-  return {{{"n", n}, {"parts", parts}}, t, {}};
+static Problem pieces(int64_t n, const char* parts, DType t) {
+  return {{{"n", n}}, t, {{"parts", parts}}};
 }
 static std::vector<Problem> sum_sweep() {
   std::vector<Problem> all;
   for (const DType t : {f32, bf16})
     for (const auto& [n, parts] :
-         {std::pair{1, 1}, {5, 3}, {4097, 1}, {9000, 2}, {10'000, 7}, {0, 2}, {70'001, 4}})
+         {std::pair{1, "1"}, {5, "16"}, {4097, "1"}, {0, "16"}, {10'000, "16"}, {70'001, "16"}})
       all.push_back(pieces(n, parts, t));
   return all;
 }
 static std::vector<Problem> sum_bench() {
-  return {pieces(1 << 25, 2048, f32), pieces(1 << 25, 2048, bf16), pieces(2048, 1, f32)};
+  return {pieces(1 << 25, "2048", f32), pieces(1 << 25, "2048", bf16), pieces(2048, "1", f32)};
 }
 
 static check::Reference layernorm_of(const Problem& p, std::span<const TensorView> in) {
@@ -196,10 +198,8 @@ static check::Reference rmsnorm_of(const Problem& p, std::span<const TensorView>
   return rmsnorm_reference(p, in, kEps);
 }
 
-std::vector<KernelEntry> row_entries() {
-  const std::vector<KernelEntry::Axis> axes = {{"m", 8192, "rows"}, {"n", 4096, "columns"}};
-  const KernelEntry::Option op = {"op", {"sum", "max", "mean", "argmax"}, "what to compute"};
-  const std::vector<DType> types = {f32, bf16};
+static std::vector<KernelEntry> norm_entries(const std::vector<KernelEntry::Axis>& axes,
+                                             const std::vector<DType>& types) {
   using check::Family;
   return {
       {"softmax",
@@ -246,6 +246,14 @@ std::vector<KernelEntry> row_entries() {
        add_rmsnorm_of,
        row_sweep,
        row_bench},
+  };
+}
+
+static std::vector<KernelEntry> reduce_entries(const std::vector<KernelEntry::Axis>& axes,
+                                               const std::vector<DType>& types) {
+  const KernelEntry::Option op = {"op", {"sum", "max", "mean", "argmax"}, "what to compute"};
+  using check::Family;
+  return {
       {"row_reduce",
        "sum, max, mean or argmax along each row of X[m, n]",
        Family::reduction,
@@ -260,8 +268,8 @@ std::vector<KernelEntry> row_entries() {
       {"sum",
        "sums of equal parts of X[n]; a second call on them gives the sum of all",
        Family::reduction,
-       {{"parts", 2048, "of X"}, {"n", 1 << 25, "elements"}},
-       {},
+       {{"n", 1 << 25, "elements"}},
+       {{"parts", {"2048", "256", "16", "1"}, "how many sums"}},
        types,
        sum_arguments,
        trace_sum,
@@ -280,6 +288,14 @@ std::vector<KernelEntry> row_entries() {
        column_reduce_sweep,
        reduce_bench},
   };
+}
+
+std::vector<KernelEntry> row_entries() {
+  const std::vector<KernelEntry::Axis> axes = {{"m", 8192, "rows"}, {"n", 4096, "columns"}};
+  const std::vector<DType> types = {f32, bf16};
+  std::vector<KernelEntry> all = norm_entries(axes, types);
+  for (KernelEntry& k : reduce_entries(axes, types)) all.push_back(std::move(k));
+  return all;
 }
 
 }  // namespace tw::kernels
