@@ -106,7 +106,7 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
   expect("kernels sofmax --json", 2, "did you mean 'softmax'?");
   for (const char* verb : {"run", "check"})
     expect(std::string(verb) + " softmax --device gpu", 2,
-           "unknown device 'gpu'; known devices: cpu:0, cuda:0, interp");
+           "unknown device 'gpu'; known devices: cpu:0, cuda:0, emu:0, interp");
   expect("run softmax --shape m", 2, "--shape got 'm'; wanted axis=extent");
   expect("run softmax --shape m=x", 2, "--shape m got 'x'; wanted a whole number");
   expect("run softmax --shape k=3", 2, "kernel 'softmax' has no axis 'k'");

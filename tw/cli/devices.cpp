@@ -23,6 +23,7 @@ int run_devices(const Arguments& a) {
              m.vector_bytes * 8, m.march);
   fmt::print("        L1d {} KiB, L2 {} KiB a core, L3 {} MiB shared\n", m.l1d >> 10, m.l2 >> 10,
              m.l3 >> 20);
+  fmt::print("{:<7} CUDA text, run by the CPU and searched for races, slowly\n", "emu:0");
   fmt::print("{:<7} the interpreter: the meaning of every program, slowly\n", "interp");
   return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "tw/base/error.h"
 #include "tw/emu/impl/machine.h"
+#include "tw/emu/impl/run.h"
 #include "tw/emu/impl/text.h"
 #include "tw/runtime/fork_mutex.h"
 
@@ -177,25 +178,23 @@ ForkMutex& one_launch() {
 }
 
 }  // namespace
-}  // namespace emu
 
-EmuReport run_emulated(const std::string& text, const LaunchSpec& spec,
-                       std::span<const TensorView> args, std::span<const int64_t> dims,
-                       const EmuOptions& options) {
+EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpec& spec,
+              std::span<const TensorView> args, std::span<const int64_t> dims,
+              const EmuOptions& options) {
   if (args.size() != spec.args.size() || dims.size() != spec.dims.size() || spec.threads < 1)
     throw InternalError("an emulated launch does not fit its spec", to_string(spec));
-  const std::lock_guard<ForkMutex> held(emu::one_launch());
-  const emu::LoadedText loaded = emu::load_text(text, spec.entry);
-  emu::Grid grid;
+  const std::lock_guard<ForkMutex> held(one_launch());
+  Grid grid;
   grid.threads = spec.threads;
   grid.start = loaded.start;
   grid.check = options.check_races;
-  grid.blocks = emu::block_count(spec, dims, options.blocks);
+  grid.blocks = block_count(spec, dims, options.blocks);
   if (grid.blocks == 0) return {};
-  grid.resident = emu::resident_count(spec, grid.blocks, options.resident);
+  grid.resident = resident_count(spec, grid.blocks, options.resident);
 
-  emu::Memory memory(options.seed);
-  const emu::Arguments arguments(spec, args, memory);
+  Memory memory(options.seed);
+  const Arguments arguments(spec, args, memory);
   for (int i = 0; i < grid.resident; ++i) {
     grid.shared.push_back(
         memory.add({.name = "shared memory", .bytes = spec.shared_bytes, .shared = true}, 0));
@@ -204,17 +203,25 @@ EmuReport run_emulated(const std::string& text, const LaunchSpec& spec,
       memory.add({.name = "workspace", .bytes = spec.scratch_bytes * grid.blocks}, 0);
   memory.build();
   arguments.bring(memory);
-  std::vector<uint64_t> words = emu::parameter(arguments, args, dims, memory);
+  std::vector<uint64_t> words = parameter(arguments, args, dims, memory);
   words.push_back(reinterpret_cast<uintptr_t>(memory.region(workspace).begin));
   grid.parameter = words.data();
 
-  emu::FiberStacks& stacks =
-      emu::stacks_for(static_cast<size_t>(grid.resident) * static_cast<size_t>(spec.threads));
-  emu::fill_table(*loaded.table, loaded.base);
-  emu::Machine machine(*loaded.table, memory, stacks, grid, options.seed);
-  const std::optional<emu::Finding> finding = machine.run();
+  FiberStacks& stacks =
+      stacks_for(static_cast<size_t>(grid.resident) * static_cast<size_t>(spec.threads));
+  fill_table(*loaded.table, loaded.base);
+  Machine machine(*loaded.table, memory, stacks, grid, options.seed);
+  const std::optional<Finding> finding = machine.run();
   arguments.take_back(memory);
-  return finding ? emu::report(*finding, loaded, text) : EmuReport{};
+  return finding ? report(*finding, loaded, text) : EmuReport{};
+}
+
+}  // namespace emu
+
+EmuReport run_emulated(const std::string& text, const LaunchSpec& spec,
+                       std::span<const TensorView> args, std::span<const int64_t> dims,
+                       const EmuOptions& options) {
+  return emu::run(emu::load_text(text, spec.entry), text, spec, args, dims, options);
 }
 
 }  // namespace tw

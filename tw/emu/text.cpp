@@ -37,14 +37,6 @@ std::vector<std::string> flags_of(const Compiler& compiler) {
   return flags;
 }
 
-/// The parameter of a kernel is a struct by value; a caller that does not know it has its address.
-std::string starter(const std::string& entry) {
-  return fmt::format(
-      "\nextern \"C\" __attribute__((no_sanitize(\"thread\"), visibility(\"default\")))\n"
-      "void tw_emu_start(const void* args) {{ {}(*(const Args*)args); }}\n",
-      entry);
-}
-
 template <class T>
 T symbol(const Module& module, const char* name) {
   void* found = module.symbol(name);
@@ -53,24 +45,44 @@ T symbol(const Module& module, const char* name) {
 }
 
 std::shared_ptr<const Module> module_of(const std::string& text) {
-  const Compiler compiler = find_compiler();
-  const std::vector<std::string> flags = flags_of(compiler);
-  const std::string key =
-      fmt::format("emulated\n{}\n{}\n{}", compiler.identity, fmt::join(flags, " "), text);
+  const std::string key = fmt::format("emulated\n{}{}", compiler_identity(), text);
   const std::shared_ptr<Cache> cache = Cache::of_environment();
   if (auto loaded = cache->load(key)) return loaded->module;
   const Cache::Turn turn(*cache, key);
   if (turn.waited()) {
     if (auto loaded = cache->load(key)) return loaded->module;
   }
-  return cache->store(key, "", compile_shared(compiler, flags, text), text).module;
+  return cache->store(key, "", compile_text(text), text).module;
 }
 
 }  // namespace
 
+/// The parameter of a kernel is a struct by value; a caller that does not know it has its address.
+std::string with_starter(const std::string& text, const std::string& entry) {
+  return fmt::format(
+      "{}\nextern \"C\" __attribute__((no_sanitize(\"thread\"), visibility(\"default\")))\n"
+      "void tw_emu_start(const void* args) {{ {}(*(const Args*)args); }}\n",
+      text, entry);
+}
+
+std::string compiler_identity() {
+  const Compiler compiler = find_compiler();
+  return fmt::format("compiler {}\nflags {}\n", compiler.identity,
+                     fmt::join(flags_of(compiler), " "));
+}
+
+std::string compile_text(const std::string& text) {
+  const Compiler compiler = find_compiler();
+  return compile_shared(compiler, flags_of(compiler), text);
+}
+
 LoadedText load_text(const std::string& text, const std::string& entry) {
+  return loaded_text(module_of(with_starter(text, entry)));
+}
+
+LoadedText loaded_text(std::shared_ptr<const Module> module) {
   LoadedText loaded;
-  loaded.module = module_of(text + starter(entry));
+  loaded.module = std::move(module);
   loaded.table = symbol<TextTable*>(*loaded.module, "tw_emu");
   if (*symbol<uint64_t*>(*loaded.module, "tw_emu_bytes") != sizeof(TextTable))
     throw InternalError("emulated text and the emulator disagree on their table");

@@ -56,4 +56,8 @@ std::unique_ptr<const Backend> backend_of(const Device& d, const CompileOptions&
 std::unique_ptr<const Backend> cpu_backend(const Device& d, const CompileOptions& options);
 std::unique_ptr<const Backend> cuda_backend(const Device& d, const CompileOptions& options);
 
+/// What makes backends of emulated devices: a layer above, when the device becomes known.
+using MakeBackend = std::unique_ptr<const Backend> (*)(const Device&, const CompileOptions&);
+void set_emulated_backend(MakeBackend make);
+
 }  // namespace tw

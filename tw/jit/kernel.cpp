@@ -32,10 +32,15 @@ const char* scheme_of(DeviceKind kind) {
     case DeviceKind::cpu:
       return "cpu1";
     case DeviceKind::cuda:
+    case DeviceKind::emu:
       return "cuda1";
   }
   throw InternalError("a device of no kind");
 }
+
+static std::atomic<MakeBackend> emulated_backend{nullptr};
+
+void set_emulated_backend(MakeBackend make) { emulated_backend = make; }
 
 std::unique_ptr<const Backend> backend_of(const Device& d, const CompileOptions& options) {
   switch (d.kind()) {
@@ -43,6 +48,8 @@ std::unique_ptr<const Backend> backend_of(const Device& d, const CompileOptions&
       return cpu_backend(d, options);
     case DeviceKind::cuda:
       return cuda_backend(d, options);
+    case DeviceKind::emu:
+      return emulated_backend.load()(d, options);
   }
   throw InternalError("a device of no kind");
 }

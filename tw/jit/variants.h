@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tw/jit/module.h"
@@ -22,6 +23,7 @@ struct Variant {
   LaunchSpec launch;
   std::shared_ptr<const Module> module = {};  ///< of a CPU, with its entry
   TwEntry entry = nullptr;
+  std::string text = {};                                ///< of the emulator, for its reports
   std::shared_ptr<const cuda::Function> function = {};  ///< of a GPU
 };
 

@@ -1,5 +1,6 @@
 #include "tw/runtime/device.h"
 
+#include <atomic>
 #include <charconv>
 #include <fmt/format.h>
 #include <optional>
@@ -15,7 +16,11 @@ struct Device::State {
   std::optional<CpuMachine> cpu = {};
   ThreadPool* pool = nullptr;
   cuda::Gpu* gpu = nullptr;
+  const GpuMachine* emulated = nullptr;
 };
+
+/// What emu:0 plays; null until it is registered. Never destroyed, as devices point to it.
+static std::atomic<const GpuMachine*> emulated_gpu{nullptr};
 
 /// The one pool of the process, made by the first device. It is never destroyed: threads of the
 /// program may still launch kernels while static objects go.
@@ -38,23 +43,38 @@ static std::optional<int> cuda_ordinal(const std::string& name) {
 
 Device Device::open(const std::string& name) {
   if (name == "cpu:0") return open_as(detect_cpu());
+  const GpuMachine* emulated = emulated_gpu;
+  Device d;
+  if (emulated && name == "emu:0") {
+    d.state_ = std::make_shared<State>(State{.name = name, .emulated = emulated});
+    return d;
+  }
   const std::optional<int> ordinal = cuda_ordinal(name);
   if (!ordinal) {
-    throw UserError(fmt::format("unknown device '{}'", name), "known devices: cpu:0, cuda:0");
+    throw UserError(fmt::format("unknown device '{}'", name),
+                    fmt::format("known devices: cpu:0, cuda:0{}", emulated ? ", emu:0" : ""));
   }
-  Device d;
   d.state_ = std::make_shared<State>(State{.name = name, .gpu = &cuda::Gpu::open(*ordinal)});
   return d;
 }
 
 Device Device::open_as(const CpuMachine& machine) {
   Device d;
-  d.state_ = std::make_shared<State>(State{"cpu:0", machine, &process_pool(), nullptr});
+  d.state_ = std::make_shared<State>(State{"cpu:0", machine, &process_pool()});
   return d;
 }
 
+void Device::add_emulated(const GpuMachine& machine) {
+  const GpuMachine* none = nullptr;
+  auto made = std::make_unique<const GpuMachine>(machine);
+  if (emulated_gpu.compare_exchange_strong(none, made.get())) made.release();
+}
+
 const std::string& Device::name() const { return state_->name; }
-DeviceKind Device::kind() const { return state_->gpu ? DeviceKind::cuda : DeviceKind::cpu; }
+DeviceKind Device::kind() const {
+  if (state_->gpu) return DeviceKind::cuda;
+  return state_->emulated ? DeviceKind::emu : DeviceKind::cpu;
+}
 
 static void want_kind(const Device& d, DeviceKind kind, const char* text) {
   if (d.kind() != kind) {
@@ -75,15 +95,17 @@ cuda::Gpu& Device::cuda() const {
   want_kind(*this, DeviceKind::cuda, "GPU");
   return *state_->gpu;
 }
-const GpuMachine& Device::gpu() const { return cuda().machine(); }
+const GpuMachine& Device::gpu() const {
+  return state_->emulated ? *state_->emulated : cuda().machine();
+}
 
 Target Device::target(int threads) const {
-  if (kind() == DeviceKind::cuda) return gpu();
+  if (kind() != DeviceKind::cpu) return gpu();
   return {cpu(), threads > 0 ? threads : cpu().cores};
 }
 
 Tensor empty(const Device& d, DType t, std::vector<int64_t> dims) {
-  if (d.kind() == DeviceKind::cpu) return host_tensor(t, std::move(dims));
+  if (d.kind() != DeviceKind::cuda) return host_tensor(t, std::move(dims));
   TensorView v{nullptr, t, std::move(dims), {}};
   const int64_t size = byte_count(t, v.dims);
   v.strides = contiguous_strides(v.dims, t);

@@ -13,9 +13,11 @@ namespace cuda {
 class Gpu;
 }
 
-enum class DeviceKind : uint8_t { cpu, cuda };
+enum class DeviceKind : uint8_t { cpu, cuda, emu };
 
-/// A place where kernels run. Cheap to copy. "cpu:0" is this machine, "cuda:N" its Nth NVIDIA GPU.
+/// A place where kernels run. Cheap to copy. "cpu:0" is this machine, "cuda:N" its Nth NVIDIA GPU,
+/// "emu:0" a GPU that the CPU plays with memory of the host, known after register_emulator() of
+/// tw/emu/device.h.
 class Device {
  public:
   /// Throws UserError for a name it does not know, with the known ones; for GPUs EnvError when
@@ -24,6 +26,8 @@ class Device {
   /// cpu:0, with kernels compiled as for `machine`: to run the texts of narrower vectors and of
   /// other cache sizes here. Running them where the instructions lack is the caller's mistake.
   static Device open_as(const CpuMachine& machine);
+  /// Makes emu:0 known, as such a GPU.
+  static void add_emulated(const GpuMachine& machine);
   const std::string& name() const;
   DeviceKind kind() const;
   /// What programs for it are made for: of a CPU so many threads, 0: all that it has.

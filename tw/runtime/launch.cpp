@@ -325,6 +325,16 @@ void Call::write_words(std::span<uint64_t> out, uint64_t workspace) const {
   *to = workspace;
 }
 
+TensorView Call::argument(size_t i) const {
+  const auto& args = signature_.spec_.args;
+  const int64_t* strides = strides_.data();
+  for (size_t k = 0; k < i; ++k) strides += args[k].rank;
+  TensorView t{data_[i], args[i].dtype, {}, {strides, strides + args[i].rank}};
+  for (const Expr& e : args[i].dims)
+    t.dims.push_back(evaluate(e, [this](Symbol symbol) { return dims_[symbol.id]; }));
+  return t;
+}
+
 void Call::check_addresses(const std::function<std::string(const void*)>& fault) const {
   for (size_t i = 0; i < data_.size(); ++i) {
     const std::string why = fault(data_[i]);

@@ -45,6 +45,10 @@ class Call {
   /// The facts that select a variant, packed; equal facts are equal words.
   std::span<const uint64_t> facts() const { return {facts_.data(), facts_.size()}; }
   Specialisation specialisation() const;
+  /// Values of the signature's dims.
+  std::span<const int64_t> dims() const { return {dims_.data(), dims_.size()}; }
+  /// The argument of that number, with strides as compiled text gets them.
+  TensorView argument(size_t i) const;
 
   /// Runs a compiled entry that wants so much scratch, on at most `threads` threads (0: the
   /// pool's). Throws EnvError when there is no memory for scratch, UserError when a check failed:

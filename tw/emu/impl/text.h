@@ -19,6 +19,13 @@ struct LoadedText {
   std::string path;                                ///< of the object
 };
 
+/// Text with what starts its entry: the form that is compiled.
+std::string with_starter(const std::string& text, const std::string& entry);
+/// Lines of cache keys: compiler and flags.
+std::string compiler_identity();
+/// The shared object of text with a starter.
+std::string compile_text(const std::string& text);
+LoadedText loaded_text(std::shared_ptr<const Module> module);
 /// Compiles text, or finds it compiled, for the entry of that name.
 LoadedText load_text(const std::string& text, const std::string& entry);
 

@@ -1,14 +1,14 @@
-// Random programs through the CPU backend against the interpreter. Exit code 0: all agree.
+// Random programs on a device against the interpreter. Exit code 0: all agree.
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <fmt/format.h>
 
 #include "tw/check/staged.h"
+#include "tw/emu/device.h"
 #include "tw/ir/print.h"
 #include "tw/jit/kernel.h"
 
-#include "tests/fuzz/emulated.h"
 #include "tests/fuzz/farm.h"
 #include "tests/fuzz/shrink.h"
 
@@ -31,7 +31,6 @@ Kernel kernel_of(const Options& o, const RandomProgram& r) {
 
 Verdict examine(const Options& o, const RandomProgram& r) {
   return judge(r, [&](const RandomProgram& program, const Arguments& a) {
-    if (o.device == "emu:0") return run_emulated(program, a);
     check::run_on_host_tensors(kernel_of(o, program), Device::open(o.device), a.inputs, a.outputs,
                                program.dims);
   });
@@ -60,9 +59,7 @@ void report(const Options& o, uint64_t seed, const Verdict& v) {
   fmt::print("reduced: {}\n{}\n", again.fault, describe(small));
   if (o.print_text) {
     const Arguments a = arguments(small);
-    const bool emulated = o.device == "emu:0";
-    fmt::print("{}\n", emulated ? emulated_text(small, a)
-                                : kernel_of(o, small).source(a.inputs, a.outputs, small.dims));
+    fmt::print("{}\n", kernel_of(o, small).source(a.inputs, a.outputs, small.dims));
   }
   std::fflush(stdout);
 }
@@ -105,13 +102,14 @@ int run(const Options& o) {
 
 int main(int argc, char** argv) {
   tw::test::Options o;
-  CLI::App app("random programs: interpreter against the CPU backend");
+  CLI::App app("random programs: interpreter against a device");
   app.add_option("--count", o.count, "programs");
   app.add_option("--seed", o.seed, "of the first; the others follow");
   app.add_option("--jobs", o.jobs, "processes");
   app.add_option("--shown", o.shown, "failures that are reduced and printed");
-  app.add_option("--device", o.device, "cpu:0, cuda:N, or emu:0 for CUDA text in the emulator");
+  app.add_option("--device", o.device, "cpu:0, cuda:N or emu:0");
   app.add_flag("--text", o.print_text, "print the emitted text of reduced failures");
   CLI11_PARSE(app, argc, argv);
+  tw::register_emulator();
   return tw::test::run(o);
 }

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "tw/emu/emulator.h"
+#include "tw/emu/impl/text.h"
+
+namespace tw::emu {
+
+/// run_emulated() with text that is loaded already; `text` is for reports.
+EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpec& spec,
+              std::span<const TensorView> args, std::span<const int64_t> dims,
+              const EmuOptions& options);
+
+}  // namespace tw::emu
