@@ -59,6 +59,7 @@ class Placement {
     int64_t bytes = 0;     ///< of the narrowest element that memory holds; 0: none
     bool product = false;  ///< of a dot
     bool matrix = false;   ///< all dots of the shape are of the matrix unit
+    int scanned = -1;      ///< the axis of a scan
     bool held = false;     ///< some tile of it lies in registers
   };
   void visit(const Region& r, int depth);
