@@ -30,7 +30,8 @@ static RowTiling row_tiling(const Problem& p, const Target& target,
 
 /// Rows that share gamma and beta.
 static RowTiling norm_tiling(const Problem& p, const Target& target) {
-  if (const GpuMachine* gpu = target.gpu()) return block_rows(p, *gpu, kLongestNorm, kSharingElements);
+  if (const GpuMachine* gpu = target.gpu())
+    return block_rows(p, *gpu, kLongestNorm, kSharingElements);
   return row_tiling(p, target);
 }
 
