@@ -143,7 +143,7 @@ class GpuCheck(ToolTest):
         self.assertRegex(self.check("--table", suite="memory", code=1), r"0.950 WRONG\n")
 
     def test_random_programs_are_checked_some_at_a_time(self):
-        self.program("fuzz_cpu", "#!/bin/sh\necho \"$6 programs\"\n[ $6 != 50 ]")
+        self.program("fuzz_device", "#!/bin/sh\necho \"$6 programs\"\n[ $6 != 50 ]")
         said = self.check("--seconds", "60", suite="random", code=1)
         self.assertRegex(said, r"programs 475..499 +right  475 programs")
         self.assertRegex(said, r"programs 50..74 +WRONG  50 programs")
