@@ -15,6 +15,7 @@ struct Device::State {
   std::optional<CpuMachine> cpu = {};
   ThreadPool* pool = nullptr;
   cuda::Gpu* gpu = nullptr;
+  std::optional<GpuMachine> absent = {};  ///< a GPU that is only described
 };
 
 /// The one pool of the process, made by the first device. It is never destroyed: threads of the
@@ -53,8 +54,14 @@ Device Device::open_as(const CpuMachine& machine) {
   return d;
 }
 
+Device Device::open_as(const GpuMachine& machine) {
+  Device d;
+  d.state_ = std::make_shared<State>(State{.name = machine.arch, .absent = machine});
+  return d;
+}
+
 const std::string& Device::name() const { return state_->name; }
-DeviceKind Device::kind() const { return state_->gpu ? DeviceKind::cuda : DeviceKind::cpu; }
+DeviceKind Device::kind() const { return state_->cpu ? DeviceKind::cpu : DeviceKind::cuda; }
 
 static void want_kind(const Device& d, DeviceKind kind, const char* text) {
   if (d.kind() != kind) {
@@ -73,9 +80,16 @@ ThreadPool& Device::pool() const {
 }
 cuda::Gpu& Device::cuda() const {
   want_kind(*this, DeviceKind::cuda, "GPU");
+  if (!state_->gpu) {
+    throw UserError(fmt::format("device '{}' is a description: nothing runs on it", name()),
+                    "open cuda:0");
+  }
   return *state_->gpu;
 }
-const GpuMachine& Device::gpu() const { return cuda().machine(); }
+const GpuMachine& Device::gpu() const {
+  want_kind(*this, DeviceKind::cuda, "GPU");
+  return state_->absent ? *state_->absent : state_->gpu->machine();
+}
 
 Target Device::target(int threads) const {
   if (kind() == DeviceKind::cuda) return gpu();

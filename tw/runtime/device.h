@@ -24,6 +24,9 @@ class Device {
   /// cpu:0, with kernels compiled as for `machine`: to run the texts of narrower vectors and of
   /// other cache sizes here. Running them where the instructions lack is the caller's mistake.
   static Device open_as(const CpuMachine& machine);
+  /// A GPU that may not be here, called as its architecture: for texts, not for launches and
+  /// memory.
+  static Device open_as(const GpuMachine& machine);
   const std::string& name() const;
   DeviceKind kind() const;
   /// What programs for it are made for: of a CPU so many threads, 0: all that it has.
