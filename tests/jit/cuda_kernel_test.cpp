@@ -235,7 +235,7 @@ TEST_F(CudaKernel, EjectsForAGpuThatIsNotHere) {
   EXPECT_EQ(described.kind(), DeviceKind::cuda);
   const Kernel k = compile(scale(3), described);
   k.eject(cache.path() + "/k.cu");
-  EXPECT_THAT(read(cache.path() + "/k.cu"), testing::HasSubstr("ejected for sm_80, cuda1"));
+  EXPECT_THAT(read(cache.path() + "/k.cu"), testing::HasSubstr("tilewright for sm_80, cuda1"));
   const Tensor x = on_device({64}), y = on_device({64});
   TW_EXPECT_ERROR(UserError, "device 'sm_80' is a description: nothing runs on it; open cuda:0",
                   [&] { k({x}, {y}); });

@@ -71,7 +71,7 @@ void open_file(const GpuMachine& machine, Writer& out) {
 #error "this kernel keeps NaN, infinities and small numbers: build it without -use_fast_math"
 #endif
 #if defined(__CUDACC__)
-#pragma nv_diag_suppress 177  // names that nothing reads
+#pragma nv_diag_suppress 177, 550  // names that nothing reads
 #endif
 static_assert(sizeof(long) == 8, "long has 64 bits here, as it has under Linux");
 
