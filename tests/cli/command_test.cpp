@@ -144,6 +144,10 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
   expect("eject softmax --output own.cpp --name a-b", 2, "eject: 'a-b' is no name for a function");
   expect("eject sofmax --output own.cpp", 2, "did you mean 'softmax'?");
   expect("eject softmax --output own.txt", 2, "wanted a file that ends in .cpp");
+  expect("eject softmax --output own.cu", 2, "wanted a file that ends in .cpp");
+  expect("eject softmax --output own.cpp --device sm_90a", 2, "wanted a file that ends in .cu");
+  expect("eject softmax --output own.cu --device sm_1", 2, "known gpus: sm_80, sm_90a");
+  expect("eject softmax --output own.cu --device sm_80 --isa avx2", 2, "chosen for CPUs only");
   expect("eject softmax --output own.cpp --isa sse", 2,
          "known machines: avx2, avx512, neon, generic");
   expect(
@@ -278,6 +282,9 @@ TEST_F(Command, EjectsSourceThatBuildsAlone) {
   auto streams = [&](const char* file) {
     return read(file).find("around the caches") != std::string::npos;
   };
+  expect("eject softmax --device sm_90a --output gpu.cu", 0,
+         "nvcc -std=c++17 -arch=sm_90a -c gpu.cu");
+  EXPECT_NE(read("gpu.h").find("cudaError_t softmax("), std::string::npos);
   EXPECT_FALSE(streams("own.h"));
   EXPECT_TRUE(streams("large.h") || !__builtin_cpu_supports("avx2"));
 }

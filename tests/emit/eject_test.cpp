@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "tw/base/error.h"
+#include "tw/emit/cuda/eject_cuda.h"
+#include "tw/ir/print.h"
+#include "tw/passes/pipeline.h"
 
 #include "tests/emit/run_text.h"
 #include "tests/support/expect_error.h"
@@ -48,6 +51,64 @@ TEST(Eject, ReadsLikeASourceOfOnesOwn) {
   TW_EXPECT_GOLDEN("scale_rows.cpp.txt", e.source);
 }
 
+/// For tensors as those of scale_rows().
+Ejected ejected_for_gpu(const std::string& ir, const std::string& arch,
+                        EjectNames names = {"kernel"}) {
+  const Program p = parse(ir);
+  const Mapping mapping{"cuda1", {}};
+  const auto lowered = [&](bool aligned) {
+    LoweredFor l{p, contiguous_facts(p)};
+    for (ParamFacts& facts : l.facts.params) facts.aligned = aligned;
+    run_passes(l.program, cuda_passes(), {machine_named("generic"), mapping, l.facts}, true);
+    return l;
+  };
+  return eject_cuda(lowered(true), lowered(false), gpu_named(arch), mapping, names);
+}
+
+TEST(EjectCuda, ReadsLikeASourceOfOnesOwn) {
+  const Ejected e = ejected_for_gpu(kProgram, "sm_90a");
+  TW_EXPECT_GOLDEN("scale_rows_cuda.h.txt", e.header);
+  TW_EXPECT_GOLDEN("scale_rows.cu.txt", e.source);
+}
+
+TEST(EjectCuda, AsksForItsArchitecture) {
+  EXPECT_TRUE(holds(ejected_for_gpu(kProgram, "sm_80").source, "__CUDA_ARCH__ < 800\n#error"));
+  EXPECT_TRUE(holds(ejected_for_gpu(kProgram, "sm_80").header, "nvcc -std=c++17 -arch=sm_80 -c"));
+}
+
+TEST(EjectCuda, OneKernelIsEnoughWhereFactsChangeNothing) {
+  const Ejected e = ejected_for_gpu(R"(program single
+dim N
+in x: f32[N]
+out y: f32[N]
+grid (N)
+%0 = load x{pid0} : f32[1]
+store %0 to y{pid0}
+)",
+                                    "sm_90a");
+  EXPECT_FALSE(holds(e.source, "namespace aligned"));
+  EXPECT_TRUE(holds(e.source, "namespace any"));
+  EXPECT_FALSE(holds(e.header, "faster where"));
+}
+
+// What a block cannot hold: 512 KB, summed along columns.
+TEST(EjectCuda, WorkspaceIsOfTheCaller) {
+  const Ejected e = ejected_for_gpu(R"(program large
+dim M
+in workspace: f32[M, 512]
+out y: f32[M, 512]
+grid (cdiv(M, 256))
+%0 = load workspace{pid0*256, 0} : f32[256, 512]
+%1 = scan sum %0 axis 0 : f32[256, 512]
+store %1 to y{pid0*256, 0}
+)",
+                                    "sm_90a", {"kernel", "sums"});
+  EXPECT_TRUE(holds(e.header, "size_t sums_workspace_bytes();")) << e.header;
+  EXPECT_TRUE(holds(e.header, "const float* workspace_,"));
+  EXPECT_TRUE(holds(e.header, "void* workspace, cudaStream_t stream = nullptr);"));
+  EXPECT_TRUE(holds(e.source, "u8*)workspace};"));
+}
+
 TEST(Eject, EachIsaAsksForWhatItNeeds) {
   const std::string avx512 = scale_rows("avx512").source, avx2 = scale_rows("avx2").source;
   const std::string neon = scale_rows("neon").source, generic = scale_rows("generic").source;
@@ -70,6 +131,9 @@ TEST(Eject, FactsThatNothingChecksAreRefused) {
   for (const Specialisation& s : {narrow, aligned}) {
     TW_EXPECT_ERROR(InternalError, "facts of addresses or sizes",
                     [&] { eject_cpu({}, s, machine_named("avx2"), {}, {"kernel"}); });
+    TW_EXPECT_ERROR(InternalError, "facts of addresses or sizes", [&] {
+      eject_cuda({{}, s}, {{}, s}, gpu_named("sm_80"), {}, {"kernel"});
+    });
   }
 }
 

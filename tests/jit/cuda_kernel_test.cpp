@@ -216,9 +216,29 @@ TEST_F(CudaKernel, FailuresOfTheDriverAreTold) {
   EXPECT_EQ(fake.launches.size(), 1u);
 }
 
-TEST_F(CudaKernel, EjectingIsForTheCpu) {
-  TW_EXPECT_ERROR(UserError, "device 'cuda:0' is used as a CPU",
-                  [&] { compile(scale(3), device).eject(cache.path() + "/k.cpp"); });
+TEST_F(CudaKernel, EjectsWhatItLaunches) {
+  const Kernel k = compile(scale(3), device);
+  const Tensor x = on_device({64}), y = on_device({64});
+  k.eject(cache.path() + "/k.cu", {x}, {y});
+  const std::string ejected = read(cache.path() + "/k.cu"), launched = k.source({x}, {y});
+  const size_t from = launched.find("struct Args"), to = launched.find("extern \"C\"");
+  ASSERT_LT(from, to);
+  EXPECT_THAT(ejected, testing::HasSubstr(launched.substr(from, to - from)));
+  EXPECT_THAT(read(cache.path() + "/k.h"), testing::HasSubstr("cudaError_t scale(const float* x"));
+  TW_EXPECT_ERROR(UserError, "k.cpp' is no name of CUDA source; wanted a file that ends in .cu",
+                  [&] { k.eject(cache.path() + "/k.cpp"); });
+}
+
+TEST_F(CudaKernel, EjectsForAGpuThatIsNotHere) {
+  const Device described = Device::open_as(gpu_named("sm_80"));
+  EXPECT_EQ(described.name(), "sm_80");
+  EXPECT_EQ(described.kind(), DeviceKind::cuda);
+  const Kernel k = compile(scale(3), described);
+  k.eject(cache.path() + "/k.cu");
+  EXPECT_THAT(read(cache.path() + "/k.cu"), testing::HasSubstr("tilewright for sm_80, cuda1"));
+  const Tensor x = on_device({64}), y = on_device({64});
+  TW_EXPECT_ERROR(UserError, "device 'sm_80' is a description: nothing runs on it; open cuda:0",
+                  [&] { k({x}, {y}); });
 }
 
 TEST_F(CudaKernel, LaunchesAreCheap) {

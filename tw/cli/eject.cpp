@@ -2,17 +2,23 @@
 #include <filesystem>
 #include <fmt/format.h>
 
+#include "tw/base/error.h"
 #include "tw/cli/call.h"
 #include "tw/cli/verbs.h"
 #include "tw/jit/kernel.h"
 
 namespace tw::cli {
 
-static Kernel kernel_of(const kernels::KernelEntry& k, const kernels::Problem& p,
-                        const CpuMachine& m, int threads, const Arguments& a) {
-  CompileOptions options;
-  if (!a.mapping.empty()) options.mapping = parse_mapping(a.mapping);
-  return compile(k.trace(p, {m, threads}), Device::open_as(m), options);
+/// A GPU need not be here: its architecture is enough.
+static Device device_of(const Arguments& a) {
+  if (a.device.starts_with("sm_") || a.device.starts_with("cuda:")) {
+    if (!a.isa.empty()) {
+      throw UserError(fmt::format("--isa {} with --device {}", a.isa, a.device),
+                      "instructions are chosen for CPUs only");
+    }
+    if (a.device.starts_with("sm_")) return Device::open_as(gpu_named(a.device));
+  }
+  return a.isa.empty() ? Device::open(a.device) : Device::open_as(machine_named(a.isa));
 }
 
 /// Of all outputs; 0 where no shape is named, since then nothing is known of their size.
@@ -28,16 +34,26 @@ static int64_t written_bytes(const kernels::KernelEntry& k, const kernels::Probl
 int run_eject(const Arguments& a) {
   const kernels::KernelEntry& k = kernels::kernel_named(a.target);
   const kernels::Problem p = problem_of(k, a);
-  const CpuMachine m = a.isa.empty() ? Device::open("cpu:0").cpu() : machine_named(a.isa);
-  const int threads = std::max(a.threads, 1);
-  kernel_of(k, p, m, threads, a)
-      .eject(a.source, {.name = a.function,
-                        .made_for = fmt::format("{}, {} thread{}", to_string(p), threads,
-                                                threads == 1 ? "" : "s"),
-                        .streaming = streams(written_bytes(k, p, a), m)});
+  const Device device = device_of(a);
+  const Target target = device.target(std::max(a.threads, 1));
+  CompileOptions options;
+  if (!a.mapping.empty()) options.mapping = parse_mapping(a.mapping);
+  EjectOptions how{.name = a.function, .made_for = to_string(p)};
+  std::string machine, build;
+  if (const CpuMachine* cpu = target.cpu()) {
+    how.made_for +=
+        fmt::format(", {} thread{}", target.threads(), target.threads() == 1 ? "" : "s");
+    how.streaming = streams(written_bytes(k, p, a), *cpu);
+    machine = cpu->isa;
+    build = "g++ -std=c++17 -O2 -c";
+  } else {
+    machine = target.gpu()->arch;
+    build = fmt::format("nvcc -std=c++17 -arch={} -c", machine);
+  }
+  compile(k.trace(p, target), device, options).eject(a.source, how);
   std::filesystem::path header(a.source);
-  fmt::print("{} {}, {}\n  wrote {} and {}\n  build: g++ -std=c++17 -O2 -c {}\n", k.name,
-             to_string(p), m.isa, a.source, header.replace_extension(".h").string(), a.source);
+  fmt::print("{} {}, {}\n  wrote {} and {}\n  build: {} {}\n", k.name, to_string(p), machine,
+             a.source, header.replace_extension(".h").string(), build, a.source);
   return 0;
 }
 

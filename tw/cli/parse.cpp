@@ -52,6 +52,10 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
     case Flag::device:
       app.add_option("--device", a.device, "where to run: cpu:0, interp")->capture_default_str();
       return;
+    case Flag::machine:
+      app.add_option("--device", a.device, "what to make it for: cpu:0, cuda:0, sm_80, sm_90a")
+          ->capture_default_str();
+      return;
     case Flag::dtype:
       app.add_option("--dtype", a.dtype,
                      "element type of the main tensors; f32, or all of a list, when absent");
@@ -76,7 +80,8 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
                      "where a result goes: name=FILE.npy; all of a model's: FOLDER");
       return;
     case Flag::source:
-      app.add_option("--output", a.source, "the file to write, FILE.cpp; FILE.h goes beside it")
+      app.add_option("--output", a.source,
+                     "the file to write, FILE.cpp or for GPUs FILE.cu; FILE.h goes beside it")
           ->required();
       return;
     case Flag::function:
@@ -84,8 +89,9 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
                      "what the function is called; as the kernel when absent");
       return;
     case Flag::isa:
-      app.add_option("--isa", a.isa,
-                     "instructions: avx2, avx512, neon, generic; this machine's when absent");
+      app.add_option(
+          "--isa", a.isa,
+          "instructions of a CPU: avx2, avx512, neon, generic; this machine's when absent");
       return;
     case Flag::pass:
       app.add_option(

@@ -32,6 +32,7 @@ struct Arguments {
 
 enum class Flag {
   device,
+  machine,
   dtype,
   mapping,
   shape,

@@ -48,12 +48,13 @@ const std::vector<Verb>& verbs() {
                    "Ends as other verbs would: with the exit code of the first failure.\n",
        .run = run_doctor},
       {.name = "eject",
-       .sentence = "write a kernel as C++ source of your own, which builds without tilewright",
+       .sentence = "write a kernel as source of your own, which builds without tilewright",
        .target = "a kernel",
        .target_needed = true,
-       .flags = {source, function, shape, dtype, option, isa, threads, mapping},
+       .flags = {source, function, shape, dtype, option, machine, isa, threads, mapping},
        .examples =
            "  tilewright eject softmax --output softmax.cpp\n"
+           "  tilewright eject softmax --device sm_90a --output softmax.cu\n"
            "  tilewright eject gemm --option epilogue=bias --isa avx2 --output gemm.cpp\n"
            "  tilewright eject gemm --shape m=64,n=64,k=64 --name small_gemm --output small.cpp\n"
            "The function takes any extents; --shape and --threads say for which it is made.\n",

@@ -36,6 +36,7 @@ class Backend {
   virtual const CpuMachine& machine_of_passes() const = 0;
   virtual Emitted emit(const Program& lowered, const Specialisation& s) const = 0;
   virtual const char* text_file() const = 0;  ///< how a file of text is called
+  virtual const char* language() const = 0;
   virtual Cache::Form form() const = 0;
   /// Throws as find_compiler() or find_nvrtc() does.
   virtual std::unique_ptr<const Toolchain> toolchain() const = 0;

@@ -11,6 +11,7 @@
 #include "tw/base/env.h"
 #include "tw/base/error.h"
 #include "tw/emit/cpu/eject.h"
+#include "tw/emit/cuda/eject_cuda.h"
 #include "tw/ir/print.h"
 #include "tw/jit/backend.h"
 #include "tw/jit/cache.h"
@@ -100,16 +101,24 @@ struct Kernel::State {
     return backend->emit(lower(program, s, story), s);
   }
 
-  /// Without the facts of addresses and sizes, so that the text serves all.
+  /// For tensors of any size and address. On GPUs the facts of addresses serve calls that have
+  /// them.
   Ejected eject(Specialisation s, const EjectNames& names) const {
-    const CpuMachine& machine = device.cpu();
     s.fits32 = false;
-    for (ParamFacts& facts : s.params) facts.aligned = false;
+    Specialisation any = s;
+    for (ParamFacts& facts : any.params) facts.aligned = false;
     // It has no host that could be told.
     Program silent = program;
     drop_messages(silent, true);
     canonicalize(silent);
-    return eject_cpu(lower(std::move(silent), s), s, machine, options.mapping, names);
+    switch (device.kind()) {
+      case DeviceKind::cpu:
+        return eject_cpu(lower(silent, any), any, device.cpu(), options.mapping, names);
+      case DeviceKind::cuda:
+        return eject_cuda({lower(silent, s), s}, {lower(silent, any), any}, device.gpu(),
+                          options.mapping, names);
+    }
+    throw InternalError("a device of no kind");
   }
 
   /// All that decides what the variant becomes, as lines of text.
@@ -234,9 +243,12 @@ std::string Kernel::mapping() const { return to_string(state().options.mapping);
 void Kernel::eject_as(const std::string& path, const Specialisation& s,
                       const EjectOptions& options) const {
   std::filesystem::path file(path);
-  if (file.extension() != ".cpp")
-    throw UserError(fmt::format("eject: '{}' is no name of C++ source", path),
-                    "wanted a file that ends in .cpp");
+  const Backend& backend = *state().backend;
+  const std::string extension = std::filesystem::path(backend.text_file()).extension();
+  if (file.extension() != extension) {
+    throw UserError(fmt::format("eject: '{}' is no name of {} source", path, backend.language()),
+                    fmt::format("wanted a file that ends in {}", extension));
+  }
   const Ejected e = state().eject(s, {file.stem(), options.name, options.made_for});
   write_file(file, {e.source});
   write_file(file.replace_extension(".h"), {e.header});
@@ -245,6 +257,7 @@ void Kernel::eject_as(const std::string& path, const Specialisation& s,
 void Kernel::eject(const std::string& path, const EjectOptions& options) const {
   Specialisation s = contiguous_facts(program());
   s.streaming = options.streaming;
+  for (ParamFacts& facts : s.params) facts.aligned = true;
   eject_as(path, s, options);
 }
 

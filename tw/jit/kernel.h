@@ -70,11 +70,11 @@ class Kernel {
   std::string mapping() const;
 
   /// Makes the kernel source that its owner builds without us: writes `path`, which ends in .cpp,
-  /// and the header beside it, whose comment says how to call the function and what it relies on.
-  /// It serves tensors of any size and address that are contiguous, or that lie as these do: with
-  /// stride 1 and stride 0 along the same axes. The same compiler gives the same bits as calls of
-  /// the kernel. UserError for another path and for a name that is no identifier; throws as
-  /// write_file() does.
+  /// of kernels for GPUs in .cu, and the header beside it, whose comment says how to call the
+  /// function and what it relies on. It serves tensors of any size and address that are contiguous,
+  /// or that lie as these do: with stride 1 and stride 0 along the same axes. The same compiler
+  /// gives the same bits as calls of the kernel. UserError for another path and for a name that is
+  /// no identifier; throws as write_file() does.
   void eject(const std::string& path, const EjectOptions& options = {}) const;
   void eject(const std::string& path, const std::vector<TensorView>& inputs,
              const std::vector<TensorView>& outputs, const std::vector<DimValue>& dims = {},

@@ -44,6 +44,7 @@ class CpuBackend : public Backend {
     return {std::move(e.text), std::move(e.launch)};
   }
   const char* text_file() const override { return "kernel.cpp"; }
+  const char* language() const override { return "C++"; }
   Cache::Form form() const override { return Cache::Form::shared_object; }
   std::unique_ptr<const Toolchain> toolchain() const override {
     return std::make_unique<CpuToolchain>(device_.cpu(), options_.debug_info);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <limits>
 
 #include "tw/base/error.h"
 #include "tw/emit/cpu/emit_cpu.h"
@@ -37,8 +36,7 @@ class CudaToolchain : public Toolchain {
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend(const Device& d, const CompileOptions& o)
-      : device_(d), options_(o), standard_(cuda::Stream::standard(d)) {}
+  CudaBackend(const Device& d, const CompileOptions& o) : device_(d), options_(o) {}
 
   Signature signature(const Program& p, Signature::DimCheck check) const override {
     LaunchSpec spec = launch_spec(p);
@@ -58,6 +56,7 @@ class CudaBackend : public Backend {
     return {std::move(e.text), std::move(e.launch)};
   }
   const char* text_file() const override { return "kernel.cu"; }
+  const char* language() const override { return "CUDA"; }
   Cache::Form form() const override { return Cache::Form::cubin; }
   std::unique_ptr<const Toolchain> toolchain() const override {
     return std::make_unique<CudaToolchain>(device_.gpu(), options_.debug_info);
@@ -77,8 +76,9 @@ class CudaBackend : public Backend {
   void run(const Call& call, const Variant& v, const Messages&,
            const cuda::Stream* stream) const override {
     call.check_addresses([&](const void* p) { return cuda::memory_fault(device_, p); });
-    const cuda::Stream& s = stream ? *stream : standard_;
-    const int64_t grid = blocks(call.instances(), v.launch), scratch = v.launch.scratch_bytes;
+    const cuda::Stream s = stream ? *stream : cuda::Stream::standard(device_);
+    const int64_t grid = std::min(call.instances(), most_blocks(v.launch, device_.gpu()));
+    const int64_t scratch = v.launch.scratch_bytes;
     SmallArray<uint64_t, 64> words(call.words());
     call.write_words({words.data(), words.size()},
                      scratch > 0 ? cuda::workspace(s, grid * scratch) : 0);
@@ -87,17 +87,6 @@ class CudaBackend : public Backend {
   }
 
  private:
-  /// Blocks do several instances each where there are more than a grid takes; with workspace no
-  /// more are started than run at once.
-  int64_t blocks(int64_t instances, const LaunchSpec& l) const {
-    int64_t most = std::numeric_limits<int32_t>::max();
-    if (l.scratch_bytes > 0) {
-      const GpuMachine& m = device_.gpu();
-      most = m.multiprocessors * std::clamp(m.max_threads / std::max(l.threads, 1), 1, 4);
-    }
-    return std::min(instances, most);
-  }
-
   Variant variant(const Cache::Cubin& cubin) const {
     Variant v{.launch = parse_launch_spec(cubin.metadata)};
     v.function = cuda::Module::load(device_, cubin.bytes)->function(v.launch.entry);
@@ -107,7 +96,6 @@ class CudaBackend : public Backend {
 
   const Device& device_;
   const CompileOptions& options_;
-  const cuda::Stream standard_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ struct Device::State {
   ThreadPool* pool = nullptr;
   cuda::Gpu* gpu = nullptr;
   const GpuMachine* emulated = nullptr;
+  std::optional<GpuMachine> absent = {};  ///< a GPU that is only described
 };
 
 /// What emu:0 plays; null until it is registered. Never destroyed, as devices point to it.
@@ -70,10 +71,16 @@ void Device::add_emulated(const GpuMachine& machine) {
   if (emulated_gpu.compare_exchange_strong(none, made.get())) made.release();
 }
 
+Device Device::open_as(const GpuMachine& machine) {
+  Device d;
+  d.state_ = std::make_shared<State>(State{.name = machine.arch, .absent = machine});
+  return d;
+}
+
 const std::string& Device::name() const { return state_->name; }
 DeviceKind Device::kind() const {
-  if (state_->gpu) return DeviceKind::cuda;
-  return state_->emulated ? DeviceKind::emu : DeviceKind::cpu;
+  if (state_->cpu) return DeviceKind::cpu;
+  return state_->emulated ? DeviceKind::emu : DeviceKind::cuda;
 }
 
 static void want_kind(const Device& d, DeviceKind kind, const char* text) {
@@ -93,10 +100,16 @@ ThreadPool& Device::pool() const {
 }
 cuda::Gpu& Device::cuda() const {
   want_kind(*this, DeviceKind::cuda, "GPU");
+  if (!state_->gpu) {
+    throw UserError(fmt::format("device '{}' is a description: nothing runs on it", name()),
+                    "open cuda:0");
+  }
   return *state_->gpu;
 }
 const GpuMachine& Device::gpu() const {
-  return state_->emulated ? *state_->emulated : cuda().machine();
+  if (state_->emulated) return *state_->emulated;
+  want_kind(*this, DeviceKind::cuda, "GPU");
+  return state_->absent ? *state_->absent : state_->gpu->machine();
 }
 
 Target Device::target(int threads) const {

@@ -28,6 +28,9 @@ class Device {
   static Device open_as(const CpuMachine& machine);
   /// Makes emu:0 known, as such a GPU.
   static void add_emulated(const GpuMachine& machine);
+  /// A GPU that may not be here, called as its architecture: for texts, not for launches and
+  /// memory.
+  static Device open_as(const GpuMachine& machine);
   const std::string& name() const;
   DeviceKind kind() const;
   /// What programs for it are made for: of a CPU so many threads, 0: all that it has.

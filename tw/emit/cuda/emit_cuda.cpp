@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 #include "tw/base/error.h"
 #include "tw/base/hash.h"
@@ -148,12 +149,20 @@ void refuse_messages(const Program& p) {
 
 EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const GpuMachine& machine,
                       const Mapping& mapping, bool debug_lines, cpu::Thread kind) {
-  cuda::refuse_messages(lowered);
   std::vector<std::string> names;
   for (const Param& a : lowered.params) names.push_back(a.name);
   const std::string key = print(lowered, {.lines = false, .names = false}) + to_string(s, names) +
                           machine.arch + to_string(mapping);
   const std::string entry = fmt::format("tw_{}_{}", lowered.name, hash_hex(key).substr(0, 8));
+  EmittedCuda e = emit_cuda_as(entry, lowered, s, machine, mapping, debug_lines, kind);
+  e.text = fmt::format("// {}, {}\n{}", entry, machine.arch, e.text);
+  return e;
+}
+
+EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const Specialisation& s,
+                         const GpuMachine& machine, const Mapping& mapping, bool debug_lines,
+                         cpu::Thread kind) {
+  cuda::refuse_messages(lowered);
   const Program p = cpu::with_safe_names(lowered);
   std::set<ValueId> scattered;
   bool panels = true;
@@ -175,8 +184,13 @@ EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const Gpu
     launch.threads = t.threads;
     launch.shared_bytes = t.shared_bytes;
     launch.scratch_bytes = t.workspace_bytes;
-    return {fmt::format("// {}, {}\n{}", entry, machine.arch, t.text), launch};
+    return {t.text, launch};
   }
+}
+
+int64_t most_blocks(const LaunchSpec& l, const GpuMachine& m) {
+  if (l.scratch_bytes == 0) return std::numeric_limits<int32_t>::max();
+  return m.multiprocessors * std::clamp(m.max_threads / std::max(l.threads, 1), 1, 4);
 }
 
 }  // namespace tw

@@ -23,4 +23,13 @@ EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const Gpu
                       const Mapping& mapping, bool debug_lines = true,
                       cpu::Thread kind = cpu::Thread::cuda);
 
+/// The same with a kernel of that name.
+EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const Specialisation& s,
+                         const GpuMachine& machine, const Mapping& mapping, bool debug_lines,
+                         cpu::Thread kind);
+
+/// How many blocks a grid has at most: each does several instances where there are more. With
+/// workspace no more are started than run at once.
+int64_t most_blocks(const LaunchSpec& l, const GpuMachine& m);
+
 }  // namespace tw
