@@ -19,13 +19,14 @@ int64_t extent_for(int64_t n, int64_t least, int64_t most) {
   return std::min(extent, most);
 }
 
-BlockTile rows_tile(int64_t rows, int64_t columns, const GpuMachine& gpu, int64_t longest) {
+BlockTile rows_tile(int64_t rows, int64_t columns, const GpuMachine& gpu, int64_t longest,
+                    int64_t elements) {
   constexpr int64_t kPart = 8192;
   if (columns > longest) return {1, std::min(kPart, longest)};
   BlockTile t{1, extent_for(columns, 32, longest)};
   // Three quarters of a power of two, where that is a whole number of pieces for all threads.
   if (t.cols >= 8192 && t.cols / 4 * 3 >= columns) t.cols = t.cols / 4 * 3;
-  while (2 * t.rows * t.cols <= kUsual && rows >= 2 * t.rows * enough_instances(gpu)) t.rows *= 2;
+  while (2 * t.rows * t.cols <= elements && rows >= 2 * t.rows * enough_instances(gpu)) t.rows *= 2;
   return t;
 }
 

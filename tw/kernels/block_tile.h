@@ -19,10 +19,13 @@ inline constexpr int64_t kLongestRow = 32768;
 /// The smallest power of two from `least` on that is at least n, `most` where that is smaller.
 int64_t extent_for(int64_t n, int64_t least, int64_t most);
 
-/// Whole rows of up to `longest` elements, several where they are short and there are many; parts
-/// of longer rows.
+/// Elements of a tile of usual rows, and of rows that share what they read for each column.
+inline constexpr int64_t kRowElements = 4096, kSharingElements = 8192;
+
+/// Whole rows of up to `longest` elements, several (of `elements` together) where they are short
+/// and there are many; parts of longer rows.
 BlockTile rows_tile(int64_t rows, int64_t columns, const GpuMachine& gpu,
-                    int64_t longest = kLongestRow);
+                    int64_t longest = kLongestRow, int64_t elements = kRowElements);
 
 /// A part of a matrix whose elements are independent.
 BlockTile elements_tile(int64_t rows, int64_t columns, const GpuMachine& gpu);

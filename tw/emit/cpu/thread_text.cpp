@@ -15,28 +15,26 @@ struct ThreadText {
   std::string cuda, emu;
 };
 
-// In these $fma rounds once. Where 2^n surely is the exponent of a normal number, n is added to
-// that of the polynomial; else two exact factors, as in tw_exp_scaled.
-const char* const kScaled = R"(  const u32 m = __builtin_bit_cast(u32, t) - (0x4b400000 - 126);
-  const bool tiny = (i32)m < 26;
-  return q * __builtin_bit_cast(f32, (m + (tiny ? 26 : 0)) << 23) * (tiny ? 0x1p-25f : 2.0f);
+// In these $fma rounds once. 2^n is two factors, of which the first loses nothing: results below
+// 2^-126 round once, and all threads of a warp do the same.
+const char* const kScaled =
+    R"(  const i32 n = (i32)(__builtin_bit_cast(u32, t) - 0x4b400000), half = n >> 1;
+  const f32 low = __builtin_bit_cast(f32, (u32)(half + 127) << 23);
+  return q * low * __builtin_bit_cast(f32, (u32)(n - half + 127) << 23);
 })";
 
 const char* const kExp = R"(// e^x, 1 ulp
 TW_INLINE f32 tw_exp(f32 x) {
   f32 c = x < -104.0f ? -104.0f : x;
   c = c > 89.0f ? 89.0f : c;
-  const f32 t = $fma(c, 1.44269504088896341f, 12582912.0f), n = t - 12582912.0f;
-  const f32 r = $fma(n, 2.12194440e-4f, $fma(n, -0.693359375f, c));
+  const f32 t = $fma(c, 1.44269504088896341f, 12582912.0f), whole = t - 12582912.0f;
+  const f32 r = $fma(whole, 2.12194440e-4f, $fma(whole, -0.693359375f, c));
   f32 q = $fma(r, 1.403552480e-3f, 8.372301236e-3f);
   q = $fma(q, r, 4.166555032e-2f);
   q = $fma(q, r, 1.666648835e-1f);
   q = $fma(q, r, 0.5f);
   q = $fma(q, r, 1.0f);
   q = $fma(q, r, 1.0f);
-  if (x > -87.0f && x < 87.0f)
-    return __builtin_bit_cast(
-        f32, __builtin_bit_cast(u32, q) + (__builtin_bit_cast(u32, t) << 23));
 )";
 
 const char* const kExp2 = R"(// 2^x, 1 ulp
@@ -50,9 +48,6 @@ TW_INLINE f32 tw_exp2(f32 x) {
   q = $fma(q, r, 2.402265519e-1f);
   q = $fma(q, r, 6.931472421e-1f);
   q = $fma(q, r, 1.0f);
-  if (x > -125.0f && x < 125.0f)
-    return __builtin_bit_cast(
-        f32, __builtin_bit_cast(u32, q) + (__builtin_bit_cast(u32, t) << 23));
 )";
 
 const char* const kLog = R"(// ln x, 1 ulp (Cephes)

@@ -3,7 +3,7 @@
 
 #include "tw/emit/cpu/combine.h"
 #include "tw/emit/cpu/nest.h"
-#include "tw/emit/cuda/statements.h"
+#include "tw/emit/cuda/scan.h"
 
 namespace tw::cuda {
 
@@ -109,6 +109,7 @@ void scan_line(State& s, const Op& op, const Lines& lines, const std::string& li
 }  // namespace
 
 void emit_scan(State& s, const Op& op, Writer& out) {
+  if (scans_in_registers(s, op)) return emit_register_scan(s, op, out);
   for (size_t k = 0; k < op.in.size(); ++k) copy_into(s, op.in[k], op.out[k], out);
   const Lines lines(s.program().type(op.in[0]).shape, op.as<ScanAttr>().fold.axis);
   if (lines.length == 1) return;

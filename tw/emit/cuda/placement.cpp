@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cuda/scan.h"
 #include "tw/ir/infer.h"
 
 namespace tw::cuda {
@@ -126,8 +127,7 @@ void Placement::note_view(const Op& op, ValueId v) {
 void Placement::visit(const Region& r, int depth) {
   for (const ValueId v : r.args) depth_[v] = depth;
   for (const Op& op : r.ops) {
-    const bool anywhere =
-        op.code == Opcode::dot || op.code == Opcode::scan || op.code == Opcode::top_k;
+    const bool anywhere = op.code == Opcode::dot || op.code == Opcode::top_k;
     for (const ValueId v : op.in) note(v, depth, anywhere);
     for (const ValueId v : op.out) {
       depth_[v] = depth;
@@ -137,6 +137,9 @@ void Placement::visit(const Region& r, int depth) {
     if (op.code == Opcode::load) note_view(op, op.out[0]);
     if (op.code == Opcode::store) note_view(op, op.in[0]);
     if (op.code == Opcode::dot) note_dot(op);
+    if (op.code == Opcode::scan) {
+      shapes_[c_.program.type(op.in[0]).shape].scanned = op.as<ScanAttr>().fold.axis;
+    }
     if (is_fold(op.code)) continue;
     const bool loop = is_loop(op.code);
     for (const Region& inner : op.regions) visit(inner, depth + (loop ? 1 : 0));
@@ -189,7 +192,8 @@ ThreadValue Placement::choose(const Extents& shape) const {
   const int64_t share = std::max<int64_t>(1, count(shape) / threads_);
   const int64_t vector = std::min(share, s.bytes == 0 ? 4 : 16 / s.bytes);
   const size_t last = shape.empty() ? 0 : shape.size() - 1;
-  return layout::blocked(shape, threads_, s.bytes == 0 ? last : s.vector_axis, vector);
+  ThreadValue l = layout::blocked(shape, threads_, s.bytes == 0 ? last : s.vector_axis, vector);
+  return s.scanned < 0 ? l : with_whole_warps(std::move(l), s.scanned);
 }
 
 /// Constants and what a fold of few steps makes of kept tiles cost less than keeping them.

@@ -60,6 +60,7 @@ class Placement {
     bool product = false;                 ///< of a dot
     int64_t row_run = 1, column_run = 4;  ///< of a thread, when threads multiply
     bool matrix = false;                  ///< all dots of the shape are of the matrix unit
+    int scanned = -1;                     ///< the axis of a scan
     bool held = false;                    ///< some tile of it lies in registers
   };
   void visit(const Region& r, int depth);

@@ -13,8 +13,9 @@ static constexpr int64_t kLongestPairs = 4096;
 /// Longest rows that norms keep, beside parameters and squares.
 static constexpr int64_t kLongestNorm = 16384;
 
-static RowTiling block_rows(const Problem& p, const GpuMachine& gpu, int64_t longest) {
-  const BlockTile t = rows_tile(p.extent("m"), p.extent("n"), gpu, longest);
+static RowTiling block_rows(const Problem& p, const GpuMachine& gpu, int64_t longest,
+                            int64_t elements = kRowElements) {
+  const BlockTile t = rows_tile(p.extent("m"), p.extent("n"), gpu, longest, elements);
   return {t.rows, t.cols, true};
 }
 
@@ -25,6 +26,13 @@ static RowTiling row_tiling(const Problem& p, const Target& target,
   for (int64_t cols : {64, 256})
     if (p.extent("n") <= cols) return {.rows = 1, .cols = cols};
   return {.rows = 1, .cols = 1024};
+}
+
+/// Rows that share gamma and beta.
+static RowTiling norm_tiling(const Problem& p, const Target& target) {
+  if (const GpuMachine* gpu = target.gpu())
+    return block_rows(p, *gpu, kLongestNorm, kSharingElements);
+  return row_tiling(p, target);
 }
 
 /// Rows of up to 16384 in one chunk: their weights then stay in the core's caches, and the output
@@ -152,13 +160,13 @@ static Program trace_softmax(const Problem& p, const Target& target) {
   return softmax(p.dtype, softmax_tiling(p, target));
 }
 static Program trace_layernorm(const Problem& p, const Target& target) {
-  return layernorm(p.dtype, row_tiling(p, target), kEps);
+  return layernorm(p.dtype, norm_tiling(p, target), kEps);
 }
 static Program trace_rmsnorm(const Problem& p, const Target& target) {
-  return rmsnorm(p.dtype, row_tiling(p, target), kEps);
+  return rmsnorm(p.dtype, norm_tiling(p, target), kEps);
 }
 static Program trace_add_rmsnorm(const Problem& p, const Target& target) {
-  return add_rmsnorm(p.dtype, row_tiling(p, target), kEps);
+  return add_rmsnorm(p.dtype, norm_tiling(p, target), kEps);
 }
 static Program trace_rows(const Problem& p, const Target& target) {
   const RowReduction r = reduction_named(p.option("op"));
