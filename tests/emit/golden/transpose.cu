@@ -96,9 +96,8 @@ extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_transpose_2869f85
   const i64 M = args.dims[0];
   const i64 N = args.dims[1];
   const i64 instances = max(cdiv(M, 32), 0) * max(cdiv(N, 32), 0);
-  u8* const workspace = args.workspace + tw_block() * 0;
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
-    body(args, instance, tw_shared(), workspace);
+    body(args, instance, tw_shared(), nullptr);
     tw_sync();
   }
 }

@@ -1,4 +1,4 @@
-// 64 threads, 16 bytes of shared memory
+// 64 threads, 32 bytes of shared memory
 struct Args {
   void* data[2];
   i64 dims[2];
@@ -70,13 +70,13 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   acc = x_12;
   f32* const part = (f32*)(shared + 0);
   if (tw_thread() % 32 == 0) {
-    part[((tw_thread() / 32)) * 1 + 0] = acc;
+    part[(tw_thread() / 32)] = acc;
   }
   tw_sync();
-  acc = part[(0) * 1 + 0];
+  acc = part[0];
 #pragma unroll
   for (int w = 0; w < 1; ++w) {
-    const f32 x_13 = part[(w + 1) * 1 + 0];
+    const f32 x_13 = part[1];
     const f32 x_14 = tw_max(acc, x_13);
     acc = x_14;
   }
@@ -119,16 +119,15 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const f32 x_26 = tw_shuffle_xor(acc_2, 16);
   const f32 x_27 = acc_2 + x_26;
   acc_2 = x_27;
-  f32* const part_2 = (f32*)(shared + 0);
-  tw_sync();
+  f32* const part_2 = (f32*)(shared + 16);
   if (tw_thread() % 32 == 0) {
-    part_2[((tw_thread() / 32)) * 1 + 0] = acc_2;
+    part_2[(tw_thread() / 32)] = acc_2;
   }
   tw_sync();
-  acc_2 = part_2[(0) * 1 + 0];
+  acc_2 = part_2[0];
 #pragma unroll
   for (int w_2 = 0; w_2 < 1; ++w_2) {
-    const f32 x_28 = part_2[(w_2 + 1) * 1 + 0];
+    const f32 x_28 = part_2[1];
     const f32 x_29 = acc_2 + x_28;
     acc_2 = x_29;
   }
@@ -171,9 +170,8 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_softmax_row_e608bc62(const __grid_constant__ Args args) {
   const i64 M = args.dims[0];
   const i64 instances = max(M, 0);
-  u8* const workspace = args.workspace + tw_block() * 0;
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
-    body(args, instance, tw_shared(), workspace);
+    body(args, instance, tw_shared(), nullptr);
     tw_sync();
   }
 }

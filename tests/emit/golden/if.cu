@@ -97,8 +97,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 extern "C" __global__ void __launch_bounds__(32, TW_BLOCKS) tw_if_837bc707(const __grid_constant__ Args args) {
   const i64 N = args.dims[0];
   const i64 instances = max(cdiv(N, 256), 0);
-  u8* const workspace = args.workspace + tw_block() * 0;
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
-    body(args, instance, tw_shared(), workspace);
+    body(args, instance, tw_shared(), nullptr);
   }
 }

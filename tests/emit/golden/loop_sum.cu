@@ -1,8 +1,8 @@
-// 64 threads, 32 bytes of shared memory
+// 64 threads, 0 bytes of shared memory
 struct Args {
   void* data[2];
   i64 dims[2];
-  i64 strides[3];
+  i64 strides[4];
   u8* workspace;
 };
 
@@ -10,12 +10,12 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const f32* const __restrict__ x_ = (const f32*)args.data[0];
   const i64 x__s0 = args.strides[0];
   f32* const __restrict__ y_ = (f32*)args.data[1];
+  const i64 y__s0 = args.strides[2];
   const i64 M = args.dims[0];
   const i64 N = args.dims[1];
   const i64 pid0 = instance;
   const int at = tw_thread() / 32;
   const int at_2 = tw_thread() % 32 * 4;
-  const int at_3 = tw_thread() % 8;
 
   f32 v_for[16];  // f32[8,128]
 #pragma unroll
@@ -113,19 +113,15 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_18 = 0; r_18 < 4; ++r_18) {
     v_reduce[r_18] = acc[r_18];
   }
-  f32* const v_reduce_2_all = (f32*)(shared + 0);  // f32[8,1]
+
   if (tw_thread() % 32 == 0) {
-    f32* const p_4 = v_reduce_2_all + at;
+    f32* const p_4 = y_ + (pid0*8 + at) * y__s0;
 #pragma unroll
     for (int r_19 = 0; r_19 < 4; ++r_19) {
-      tw_store_f32x1(p_4 + r_19*2, v_reduce[r_19]);
+      if (pid0*8 + at + r_19*2 < M) {
+        tw_store_f32x1(p_4 + (r_19*2) * y__s0, v_reduce[r_19]);
+      }
     }
-  }
-
-  tw_sync();
-  if (tw_thread() / 8 == 0 && pid0*8 + at_3 < M) {
-    const f32 x_14 = tw_load_f32x1(v_reduce_2_all + at_3);
-    tw_store_f32x1(y_ + pid0*8 + at_3, x_14);
   }
 }
 
@@ -133,12 +129,10 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #ifndef TW_BLOCKS
 #define TW_BLOCKS 16
 #endif
-extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_loop_sum_cea78449(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_loop_sum_fdbaba4c(const __grid_constant__ Args args) {
   const i64 M = args.dims[0];
   const i64 instances = max(cdiv(M, 8), 0);
-  u8* const workspace = args.workspace + tw_block() * 0;
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
-    body(args, instance, tw_shared(), workspace);
-    tw_sync();
+    body(args, instance, tw_shared(), nullptr);
   }
 }

@@ -2,7 +2,7 @@
 struct Args {
   void* data[2];
   i64 dims[2];
-  i64 strides[3];
+  i64 strides[4];
   u8* workspace;
 };
 
@@ -10,12 +10,12 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const f32* const __restrict__ x_ = (const f32*)args.data[0];
   const i64 x__s0 = args.strides[0];
   f32* const __restrict__ y_ = (f32*)args.data[1];
+  const i64 y__s0 = args.strides[2];
   const i64 M = args.dims[0];
   const i64 N = args.dims[1];
   const i64 pid0 = instance;
   const int at = tw_thread() / 8;
   const int at_2 = tw_thread() % 8 * 4;
-  const int at_3 = tw_thread() % 32;
 
   Pack<f32, 4> raw[4];
   const f32* const p = x_ + (at) * x__s0 + pid0*32 + at_2;
@@ -73,19 +73,19 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   if (tw_thread() / 8 % 4 == 0) {
 #pragma unroll
     for (int r_11 = 0; r_11 < 4; ++r_11) {
-      part[((tw_thread() / 32)) * 32 + at_2 + r_11] = acc[r_11];
+      part[(tw_thread() / 32) * 32 + at_2 + r_11] = acc[r_11];
     }
   }
   tw_sync();
 #pragma unroll
   for (int r_12 = 0; r_12 < 4; ++r_12) {
-    acc[r_12] = part[(0) * 32 + at_2 + r_12];
+    acc[r_12] = part[at_2 + r_12];
   }
 #pragma unroll
   for (int r_13 = 0; r_13 < 4; ++r_13) {
 #pragma unroll
     for (int w = 0; w < 3; ++w) {
-      const f32 x_7 = part[(w + 1) * 32 + at_2 + r_13];
+      const f32 x_7 = part[at_2 + r_13 + w*32 + 32];
       const f32 x_8 = acc[r_13] + x_7;
       acc[r_13] = x_8;
     }
@@ -95,20 +95,23 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_14 = 0; r_14 < 4; ++r_14) {
     v_reduce[r_14] = acc[r_14];
   }
-  f32* const v_reduce_2_all = (f32*)(shared + 0);  // f32[1,32]
-  tw_sync();
-  if (tw_thread() / 8 == 0) {
-    f32* const p_4 = v_reduce_2_all + at_2;
-#pragma unroll
-    for (int r_15 = 0; r_15 < 4; ++r_15) {
-      tw_store_f32x1(p_4 + r_15, v_reduce[r_15]);
-    }
-  }
 
-  tw_sync();
-  if (tw_thread() / 32 == 0 && pid0*32 + at_3 < N) {
-    const f32 x_9 = tw_load_f32x1(v_reduce_2_all + at_3);
-    tw_store_f32x1(y_ + pid0*32 + at_3, x_9);
+  Pack<f32, 4> raw_2[1];
+#pragma unroll
+  for (int r_15 = 0; r_15 < 4; ++r_15) {
+    tw_store_f32x1(&raw_2[0].v[r_15], v_reduce[r_15]);
+  }
+  if (tw_thread() / 8 == 0) {
+    if (pid0*32 + at_2 + 3 < N) tw_store_run(y_ + pid0*32 + at_2, raw_2[0]);
+  }
+  if (tw_thread() / 8 == 0 && !(pid0*32 + at_2 + 3 < N)) {
+    f32* const p_4 = y_ + pid0*32 + at_2;
+#pragma unroll
+    for (int v_2 = 0; v_2 < 4; ++v_2) {
+      if (pid0*32 + at_2 + v_2 < N) {
+        *(p_4 + v_2) = raw_2[0].v[v_2];
+      }
+    }
   }
 }
 
@@ -116,12 +119,11 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #ifndef TW_BLOCKS
 #define TW_BLOCKS 8
 #endif
-extern "C" __global__ void __launch_bounds__(128, TW_BLOCKS) tw_column_sum_55231e11(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(128, TW_BLOCKS) tw_column_sum_b549f92d(const __grid_constant__ Args args) {
   const i64 N = args.dims[1];
   const i64 instances = max(cdiv(N, 32), 0);
-  u8* const workspace = args.workspace + tw_block() * 0;
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
-    body(args, instance, tw_shared(), workspace);
+    body(args, instance, tw_shared(), nullptr);
     tw_sync();
   }
 }
