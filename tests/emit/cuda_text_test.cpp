@@ -56,10 +56,12 @@ const Small kSmall[] = {
     {"gather", "dim N\ndim K\nin x: f32[K]\nin i: i32[N]\nout y: f32[N]\ngrid (cdiv(N, 256))\n",
      "%0 = load i{pid0*256} : i32[256]\n%1 = gather x{%0} : f32[256]\nstore %1 to y{pid0*256}\n",
      0},
-    {"atomic_add", "dim N\ndim K\nin i: i32[N]\ninout y: i32[K]\ngrid (cdiv(N, 256))\n",
-     "%0 = load i{pid0*256} pad -1 : i32[256]\n%1 = full 1 : i32[1]\n"
-     "atomic add relaxed device %1 to y{%0}\n",
-     0},
+    // Counts are cleared, then added to by all, then read.
+    {"atomic_add", "dim N\nin i: i32[N]\nout y: i32[64]\nscratch counts: i32[64]\ngrid (1)\n",
+     "%1 = full 1 : i32[1]\nfor i0 in 0..cdiv(N, 256) step 1 {\n"
+     "%0 = load i{i0*256} pad -1 : i32[256]\natomic add relaxed device %1 to counts{%0}\n}\n"
+     "%2 = load counts{0} : i32[64]\nstore %2 to y{0}\n",
+     3},
     {"if", "dim N\ndim S\nin x: f32[N]\nout y: f32[N]\ngrid (cdiv(N, 256))\n",
      "%0 = load x{pid0*256} : f32[256]\n%3 = if pid0 <= S - 1 : f32[256] {\n"
      "%1 = neg %0 : f32[256]\nyield %1\n} else {\n%2 = exp %0 : f32[256]\nyield %2\n}\n"

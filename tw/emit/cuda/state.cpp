@@ -117,7 +117,8 @@ int64_t State::beside_pending(int64_t size) const {
     }
     return moved;
   };
-  while (size <= kSmall && (move_past(pending.reads) || move_past(pending.writes))) {
+  while (size <= kSmall && (move_past(pending.reads) || move_past(pending.writes) ||
+                            move_past(outside.reads) || move_past(outside.writes))) {
   }
   return from;
 }
@@ -196,6 +197,7 @@ Footprint State::reads_of(ValueId v) const {
 void State::barrier(Writer& out) {
   out.line(call("sync") + "();");
   pending = {};
+  outside = {};
 }
 
 ValueId State::copy_of(ValueId v) {
@@ -208,6 +210,10 @@ void State::append(const Footprint& known, const Writer& text, Writer& out) {
   Footprint f = known;
   f.add(std::exchange(drafted, {}));
   if (f.conflicts_with(pending)) barrier(out);
+  if (f.conflicts_with(outside)) {
+    before_loop = true;
+    outside = {};
+  }
   pending.add(f);
   if (recorded != nullptr) recorded->add(f);
   out.append(text);
