@@ -49,7 +49,8 @@ class Arguments {
                          .end = data + range.end,
                          .name = fmt::format("argument '{}'", a.name),
                          .written = a.written,
-                         .initialised = a.read || !a.written});
+                         // elements of less than a byte are put into bytes that are read
+                         .initialised = a.read || !a.written || is_packed(a.dtype)});
     }
     std::vector<size_t> order(pieces_.size());
     std::iota(order.begin(), order.end(), size_t{0});

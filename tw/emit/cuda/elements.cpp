@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "tw/base/round.h"
 #include "tw/emit/cpu/nest.h"
 #include "tw/emit/cpu/places.h"
 #include "tw/emit/cuda/panel.h"
@@ -150,10 +151,27 @@ bool keeps_apart(const State& s, const Op& store) {
 
 }  // namespace
 
+namespace {
+
+/// Elements that share bytes go to one thread: eight are whole bytes whatever their width, and rows
+/// begin with a byte.
+layout::ThreadValue packed_layout(const State& s, Extents shape) {
+  if (shape.empty()) return s.placement.layout_of(shape);
+  Extents whole = shape;
+  whole.back() = round_up(whole.back(), 8);
+  layout::ThreadValue l = layout::blocked(whole, s.placement.threads(), shape.size() - 1, 8);
+  l.tile = std::move(shape);
+  return l;
+}
+
+}  // namespace
+
 void emit_store(State& s, const Op& op, Writer& out) {
   const View& view = op.as<ViewAttr>().view;
   const ValueId v = op.in[0];
-  const layout::ThreadValue& l = s.placement.layout_of(s.program().type(v).shape);
+  const Extents& shape = s.program().type(v).shape;
+  const bool packed = is_packed(s.program().params[view.param].dtype);
+  const layout::ThreadValue l = packed ? packed_layout(s, shape) : s.placement.layout_of(shape);
   Footprint f = s.reads_of(v);
   if (!keeps_apart(s, op)) f.writes.push_back({Touched::Space::tensor, view.param, view.param + 1});
   Writer text;
