@@ -64,6 +64,14 @@ TEST_F(Command, ListsWhatThereIs) {
   expect("doctor", 0, "ok    kernel");
 }
 
+TEST_F(Command, ChecksOnTheEmulator) {
+  expect("devices", 0, "emu:0");
+  expect("check softmax --device emu:0 --shape m=3,n=40 --seeds 2", 0, "right");
+  setenv("TW_EMU_SEED", "nope", 1);
+  expect("check softmax --device emu:0 --shape m=3,n=40", 2, "TW_EMU_SEED is 'nope'");
+  unsetenv("TW_EMU_SEED");
+}
+
 TEST_F(Command, DumpsNamePasses) {
   for (const char* words : {"opt softmax --pass simplify", "run softmax --shape m=2,n=3"}) {
     setenv("TW_DUMP", "nope", 1);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <utility>
 
 #include "tw/base/error.h"
 #include "tw/emit/cpu/op_table.h"
@@ -58,7 +59,7 @@ void emit_iteration(State& s, const Op& op, Ring* ring, Writer& out) {
   const Region& body = op.regions[0];
   const MemoryScope scope(s);
   Footprint* const outer = s.recorded;
-  const Footprint before = s.pending;
+  const Footprint before = s.pending, outside = s.outside;
   Footprint all;
   s.recorded = &all;
   if (ring != nullptr) ring->next(out);
@@ -68,6 +69,22 @@ void emit_iteration(State& s, const Op& op, Ring* ring, Writer& out) {
   s.recorded = outer;
   if (outer != nullptr) outer->add(all);
   s.pending.add(before);  // the loop may be left at once
+  if (!s.before_loop) s.outside = outside;
+}
+
+/// Writes the body of a loop without a ring. Where it touches what is pending, threads meet once
+/// before the loop.
+void emit_repeated(State& s, const Op& op, Writer& body, Writer& out) {
+  const Footprint before = std::exchange(s.pending, {}), enclosing = s.outside;
+  const bool enclosing_meets = std::exchange(s.before_loop, false);
+  s.outside.add(before);
+  emit_iteration(s, op, nullptr, body);
+  const bool meet = std::exchange(s.before_loop, enclosing_meets);
+  s.outside = enclosing;
+  const Footprint after = s.pending;
+  if (meet) s.barrier(out);
+  s.pending = after;
+  if (!meet) s.pending.add(before);
 }
 
 void emit_first(State& s, const Op& op, Writer& out) {
@@ -88,10 +105,16 @@ void emit_for(State& s, const Op& op, Writer& out) {
   const MemoryScope scope(s);
   Ring ring(s, op);
   if (!ring.empty()) ring.begin(out);
+  Writer body;
+  if (ring.empty()) {
+    emit_repeated(s, op, body, out);
+  } else {
+    emit_iteration(s, op, &ring, body);
+  }
   out.line("#pragma unroll 1");
   out.open(fmt::format("for (i64 {0} = {1}; {0} < {0}_end; {0} += {2}) {{", i, s.c.text(a.lo),
                        s.c.text(a.step)));
-  emit_iteration(s, op, ring.empty() ? nullptr : &ring, out);
+  out.append(body);
   out.close();
   if (!ring.empty()) ring.end();
 }
@@ -111,7 +134,7 @@ void emit_if(State& s, const Op& op, Writer& out) {
                                                  : "!=";
   for (const ValueId v : op.out) declare_result(s, v, out);
   out.open(fmt::format("if ({} {} {}) {{", s.c.text(a.a), sign, s.c.text(a.b)));
-  const Footprint before = s.pending;
+  const Footprint before = s.pending, outside = s.outside;
   Footprint after;
   for (size_t k = 0; k < op.regions.size(); ++k) {
     if (k == 1) {
@@ -119,6 +142,7 @@ void emit_if(State& s, const Op& op, Writer& out) {
       out.deeper();
     }
     s.pending = before;
+    s.outside = outside;
     const MemoryScope scope(s);
     emit_region(s, op.regions[k], out);
     assign_all(s, op.regions[k].yields, op.out, out);
@@ -126,6 +150,7 @@ void emit_if(State& s, const Op& op, Writer& out) {
   }
   if (op.regions.size() < 2) after.add(before);
   s.pending = after;
+  s.outside = s.before_loop ? Footprint{} : outside;
   out.close();
 }
 

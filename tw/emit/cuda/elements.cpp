@@ -194,6 +194,18 @@ void emit_store(State& s, const Op& op, Writer& out) {
   s.append(f, text, out);
 }
 
+namespace {
+
+/// The kind of an atomic that gives one result whatever the order of such.
+std::optional<AtomicOp> commuting(const Op& op) {
+  if (op.code != Opcode::atomic || !op.out.empty()) return std::nullopt;
+  const AtomicAttr& a = op.as<AtomicAttr>();
+  const bool exchanges = a.op == AtomicOp::exch || a.op == AtomicOp::cas;
+  return exchanges || a.order != MemoryOrder::relaxed ? std::nullopt : std::optional(a.op);
+}
+
+}  // namespace
+
 void emit_place(State& s, const Op& op, Writer& out) {
   const bool atomic = op.code == Opcode::atomic;
   const ValueId v = *place_operands(op).value;
@@ -201,7 +213,7 @@ void emit_place(State& s, const Op& op, Writer& out) {
   Footprint f;
   for (const ValueId in : op.in) f.add(s.reads_of(in));
   const int param = view_of(op)->param;
-  f.writes.push_back({Touched::Space::tensor, param, param + 1});
+  f.writes.push_back({Touched::Space::tensor, param, param + 1, commuting(op)});
   Writer text;
   if (op.out.empty() && atomic) {
     const layout::ThreadValue& l = s.placement.layout_of(shape);

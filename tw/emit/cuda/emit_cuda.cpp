@@ -121,11 +121,13 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
                   "__grid_constant__ Args args) {{",
                   threads, entry));
   cpu::declare_instances(p, "args.dims", out);
-  out.line(fmt::format("u8* const workspace = args.workspace + {}() * {};", s.call("block"),
-                       round_up(s.workspace_most, 16)));
   out.open(fmt::format("for (i64 instance = {}(); instance < instances; instance += {}()) {{",
                        s.call("block"), s.call("blocks")));
-  out.line(fmt::format("body(args, instance, {}(), workspace);", s.call("shared")));
+  const std::string workspace = s.workspace_most == 0
+                                    ? "nullptr"
+                                    : fmt::format("args.workspace + {}() * {}", s.call("block"),
+                                                  round_up(s.workspace_most, 16));
+  out.line(fmt::format("body(args, instance, {}(), {});", s.call("shared"), workspace));
   const bool memory = s.shared_most > 0 || s.workspace_most > 0;
   if (memory) out.line(s.call("sync") + "();");
   out.close();

@@ -203,6 +203,7 @@ class Reduction {
   };
   Warps warps_along() {
     Warps w;
+    int terms = 0;
     int64_t below = 1;
     for (const ThreadValue::Mode& m : whole_.threads) {
       if (m.axis == static_cast<int>(axis_) && below * m.extent > 32) {
@@ -211,10 +212,12 @@ class Reduction {
         const std::string d = s_.digit(below * (m.extent / outside), outside);
         w.number +=
             w.number.empty() ? fmt::format("({})", d) : fmt::format(" + ({}) * {}", d, w.count);
+        ++terms;
         w.count *= outside;
       }
       below *= m.extent;
     }
+    if (terms > 1) w.number = "(" + w.number + ")";
     return w;
   }
 
@@ -250,10 +253,17 @@ class Reduction {
     read_parts(w, parts, f, out);
   }
 
-  std::string flat(const Nest& n) const {
+  /// The nest's place among the elements of a warp.
+  Expr flat(const Nest& n) const {
     Expr flat = 0;
     for (size_t a = 0; a < folded_.tile.size(); ++a) flat = flat * folded_.tile[a] + n.at()[a];
-    return s_.c.text(simplify(flat, s_.c.facts));
+    return simplify(flat, s_.c.facts);
+  }
+
+  std::string own_part(const Warps& w, const Expr& flat) const {
+    const int64_t elements = count(folded_.tile);
+    if (elements == 1) return w.number;
+    return fmt::format("{} * {} + {}", w.number, elements, s_.c.text(flat));
   }
 
   void write_parts(const Warps& w, const std::vector<std::string>& parts, const Footprint& f,
@@ -264,8 +274,8 @@ class Reduction {
     n.require(0, first_lane());
     n.require(0, s_.first_copy(whole_));
     for (size_t k = 0; k < parts.size(); ++k) {
-      e.body(e.depth()).line(fmt::format("{}[({}) * {} + {}] = {};", parts[k], w.number,
-                                         count(folded_.tile), flat(n), n.place(acc_[k])));
+      e.body(e.depth()).line(
+          fmt::format("{}[{}] = {};", parts[k], own_part(w, flat(n)), n.place(acc_[k])));
     }
     Writer text;
     n.emit(text);
@@ -277,12 +287,13 @@ class Reduction {
     Writer text;
     Nest begin(s_, folded_);
     begin.guard();
-    const auto part = [&](const Nest& n, size_t k, const std::string& warp) {
-      return fmt::format("{}[({}) * {} + {}]", parts[k], warp, count(folded_.tile), flat(n));
+    const auto part = [&](const Nest& n, size_t k, const Expr& warp) {
+      const Expr at = simplify(warp * count(folded_.tile) + flat(n), s_.c.facts);
+      return fmt::format("{}[{}]", parts[k], s_.c.text(at));
     };
     Expression& b = begin.expression();
     for (size_t k = 0; k < parts.size(); ++k) {
-      b.body(b.depth()).line(fmt::format("{} = {};", begin.place(acc_[k]), part(begin, k, "0")));
+      b.body(b.depth()).line(fmt::format("{} = {};", begin.place(acc_[k]), part(begin, k, 0)));
     }
     begin.emit(text);
     Nest n(s_, folded_);
@@ -293,8 +304,7 @@ class Reduction {
     for (size_t k = 0; k < parts.size(); ++k) {
       mine.push_back(accumulator(n, k));
       mine[k].loops = innermost(e);
-      other.push_back(
-          e.define(acc_[k].type.dtype, 1, innermost(e), part(n, k, s_.c.text(warp + 1))));
+      other.push_back(e.define(acc_[k].type.dtype, 1, innermost(e), part(n, k, warp + 1)));
     }
     write(n, combine(e, mine, other));
     n.emit(text);

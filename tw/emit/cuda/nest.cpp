@@ -13,7 +13,7 @@ Nest::Nest(State& s, const ThreadValue& l, std::vector<size_t> inner, std::vecto
     : s_(s), layout_(l), e_(s.c) {
   const size_t modes = l.values.size();
   for (size_t a = 0; a < l.tile.size(); ++a) at_.push_back(s.base(l, a));
-  digits_.assign(modes, "0");
+  digits_.assign(modes, 0);
   loop_of_.assign(modes, -1);
   std::vector<size_t> order;
   for (size_t m = modes; m-- > 0;) {
@@ -28,7 +28,7 @@ Nest::Nest(State& s, const ThreadValue& l, std::vector<size_t> inner, std::vecto
     const ThreadValue::Mode& mode = l.values[m];
     loop_of_[m] = e_.loop_count();
     const Expr counter = add_loop("r", mode.extent, unroll);
-    digits_[m] = loops_.back().counter;
+    digits_[m] = counter;
     at_[mode.axis] = at_[mode.axis] + counter * mode.stride;
   }
   for (Expr& e : at_) e = simplify(e, s.c.facts);
@@ -78,27 +78,31 @@ Reg Nest::read(ValueId v, const Tile& t, const Coords& coords) {
 }
 
 std::string Nest::place_of(const Tile& t, const std::vector<int>& of) const {
-  if (t.variable()) return t.name;
-  std::string index;
+  return t.variable() ? t.name : fmt::format("{}[{}]", t.name, s_.c.text(index_of(of)));
+}
+
+Expr Nest::index_of(const std::vector<int>& of) const {
+  Expr index = 0;
   int64_t step = 1;
   for (size_t m = 0; m < layout_.values.size(); ++m) {
     const ThreadValue::Mode& mode = layout_.values[m];
     if (std::ranges::find(of, mode.axis) == of.end()) continue;
-    if (digits_[m] != "0") {
-      const std::string digit = step == 1 ? digits_[m] : fmt::format("{} * {}", digits_[m], step);
-      index = index.empty() ? digit : digit + " + " + index;
-    }
+    index = digits_[m] * step + index;
     step *= mode.extent;
   }
-  return fmt::format("{}[{}]", t.name, index.empty() ? "0" : index);
+  return simplify(index, s_.c.facts);
 }
 
-std::string Nest::place(const Tile& t) const {
+static std::vector<int> own_axes(const Tile& t) {
   std::vector<int> of;
   for (size_t a = 0; a < t.type.shape.size(); ++a)
     of.push_back(t.type.shape[a] == 1 ? -1 : static_cast<int>(a));
-  return place_of(t, of);
+  return of;
 }
+
+std::string Nest::place(const Tile& t) const { return place_of(t, own_axes(t)); }
+
+Expr Nest::index(const Tile& t) const { return index_of(own_axes(t)); }
 
 Reg Nest::computed(const Op& op) { return cpu::expression_of(op)(e_, op, at_); }
 
@@ -157,6 +161,24 @@ void bind_memory(State& s, Expression& e) {
       return e.literal(t.type.dtype, Number{});
     });
   }
+}
+
+/// e where the simplifier got rid of all divisions, else "(index) OPERATION n".
+static std::string divided(const State& s, const Expr& e, const Expr& index, char operation,
+                           int64_t n) {
+  const std::string text = s.c.text(e);
+  if (text.find("floordiv") == std::string::npos && text.find("mod") == std::string::npos)
+    return text;
+  return fmt::format("({}) {} {}", s.c.text(index), operation, n);
+}
+
+std::string quotient(const State& s, const Expr& index, int64_t n) {
+  return divided(s, simplify(floordiv(index, n), s.c.facts), index, '/', n);
+}
+
+std::string in_packs(const State& s, const std::string& name, const Expr& index, int64_t n) {
+  const Expr rest = simplify(mod(index, n), s.c.facts);
+  return fmt::format("{}[{}].v[{}]", name, quotient(s, index, n), divided(s, rest, index, '%', n));
 }
 
 void write_register(Nest& n, const Reg& r, const Tile& target) {

@@ -25,6 +25,8 @@ class Nest {
   Reg computed(const Op& op);
   /// The register of a tile of this layout, or of one with extents of 1, as C++ text.
   std::string place(const Tile& t) const;
+  /// Its number.
+  Expr index(const Tile& t) const;
   /// Adds a loop with another counter, inside of all; returns the counter.
   Expr add_loop(const std::string& name, int64_t extent, bool unroll);
 
@@ -47,19 +49,25 @@ class Nest {
   void bind(ValueId v, const Tile& t);
   Reg read(ValueId v, const Tile& t, const Coords& coords);
   std::string place_of(const Tile& t, const std::vector<int>& of) const;
+  Expr index_of(const std::vector<int>& of) const;
 
   State& s_;
   const layout::ThreadValue layout_;
   Expression e_;
   Coords at_;
-  std::vector<std::string> digits_;  ///< of each mode of values: its counter
-  std::vector<int> loop_of_;         ///< of each mode of values
+  Coords digits_;             ///< of each mode of values: its counter
+  std::vector<int> loop_of_;  ///< of each mode of values
   std::vector<Loop> loops_;
   std::vector<std::string> conditions_;  ///< by depth
 };
 
 /// Lets an expression outside of any nest read tiles where they lie in memory.
 void bind_memory(State& s, Expression& e);
+
+/// index / n as text, index >= 0.
+std::string quotient(const State& s, const Expr& index, int64_t n);
+/// The element of that index in an array of packs of n.
+std::string in_packs(const State& s, const std::string& name, const Expr& index, int64_t n);
 
 /// Writes r to the register of the target at the nest's place.
 void write_register(Nest& n, const Reg& r, const Tile& target);

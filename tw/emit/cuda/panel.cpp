@@ -252,38 +252,32 @@ class Spreading {
     out.line(fmt::format("{} {}[{}];", pack, raw, layout_.registers() / count_));
     const Tile all{raw, s_.program().type(v_), layout_};
     Nest fill(s_, layout_);
-    const std::string place = index(fill, all);
-    write(fill, fmt::format("&{0}[({1}) / {2}].v[({1}) % {2}]", raw, place, count_));
+    write(fill, "&" + in_packs(s_, raw, fill.index(all), count_));
     if (s_.guards(s_.reads_of(v_))) fill.guard();
     fill.emit(out);
     Nest n(s_, layout_, {}, {0});
     n.guard();
     n.require(0, s_.first_copy(layout_));
     Coords at = n.at();
-    const std::string first = index(n, all);
+    Expr first = n.index(all);
     const int64_t pieces = layout_.values[0].extent / count_;
-    std::string piece = "0";
     if (pieces > 1) {
       const Expr counter = n.add_loop("piece", pieces, true);
       Expr& along = at[to_.form.unit];
       along = simplify(along + counter * count_, s_.c.facts);
-      piece = s_.c.text(counter);
+      first = first + counter * count_;
       if (layout_.has_holes(to_.form.unit)) {
         n.require(n.expression().depth(),
                   fmt::format("{} < {}", s_.c.text(along), layout_.tile[to_.form.unit]));
       }
     }
     Expression& e = n.expression();
-    e.body(e.depth()).line(fmt::format("*({}*)({}) = {}[({}) / {} + {}];", pack, target(at), raw,
-                                       first, count_, piece));
+    e.body(e.depth()).line(
+        fmt::format("*({}*)({}) = {}[{}];", pack, target(at), raw, quotient(s_, first, count_)));
     n.emit(out);
   }
 
  private:
-  static std::string index(const Nest& n, const Tile& all) {
-    const std::string place = n.place(all);
-    return place.substr(all.name.size() + 1, place.size() - all.name.size() - 2);
-  }
   std::string target(const Coords& at) const {
     const Expr flat = at[1 - to_.form.unit] * to_.form.pitch + at[to_.form.unit];
     return fmt::format("{} + {}", to_.name, s_.c.text(simplify(flat, s_.c.facts)));

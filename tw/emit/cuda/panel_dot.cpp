@@ -126,9 +126,7 @@ class MatrixDot {
     text.line(fmt::format("Pack<u16, 2> {}[{}];", words_, l.registers() / 2));
     Nest n(s_, l);
     const Reg r = n.value(op_.in[0]);
-    const std::string place = n.place({words_, type, l});
-    const std::string index = place.substr(words_.size() + 1, place.size() - words_.size() - 2);
-    const std::string to = fmt::format("{0}[({1}) / 2].v[({1}) % 2]", words_, index);
+    const std::string to = in_packs(s_, words_, n.index({words_, type, l}), 2);
     Expression& e = n.expression();
     if (type_ == bf16) {  // the register holds a bf16: the rest of its bits are 0
       e.body(e.depth()).line(fmt::format("{} = (u16)((u32){}({}) >> 16);", to,

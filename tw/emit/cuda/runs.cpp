@@ -95,14 +95,8 @@ class RunNest {
     return both(inside_tile(s_, l_, at_, run_.count, unit_),
                 inside_run(s_, view_, coords, run_.count));
   }
-  /// The place of element `v` of the run in a tile of this layout.
-  std::string element(const Tile& t, const std::string& v) const {
-    const std::string first = nest.place(t);  // "name[index]"
-    std::string index = first.substr(t.name.size() + 1);
-    index.pop_back();
-    if (run_.pieces > 1) index += fmt::format(" + {} * {}", s_.c.text(piece_), run_.count);
-    return fmt::format("{}[{} + {}]", t.name, index, v);
-  }
+  /// The number of the run's first element among the registers of a tile of this layout.
+  Expr first(const Tile& t) const { return nest.index(t) + piece_ * run_.count; }
   /// Coordinates of element `v` of the run, a symbol.
   Coords element_coords(const Expr& v) const {
     Coords r = coords;
@@ -128,23 +122,6 @@ class RunNest {
   Nest nest;
   Coords coords;
 };
-
-/// The index of a run's first element in registers.
-std::string first_of(const RunNest& n, const Tile& all) {
-  const std::string place = n.element(all, "0");
-  return place.substr(all.name.size() + 1, place.size() - all.name.size() - 2);
-}
-
-}  // namespace
-
-namespace {
-
-/// The element at the nest's place in an array of packs.
-std::string in_pack(const Nest& n, const Tile& all, const Run& run) {
-  const std::string place = n.place(all);
-  const std::string index = place.substr(all.name.size() + 1, place.size() - all.name.size() - 2);
-  return fmt::format("{0}[({1}) / {2}].v[({1}) % {2}]", all.name, index, run.count);
-}
 
 }  // namespace
 
@@ -178,7 +155,7 @@ std::string read_whole(State& s, const View& view, const Run& run, const ThreadV
   const std::string read =
       fmt::format("*(const {}*)({})", pack, e.address(view.param, n.coords).pointer);
   e.body(e.depth()).line(fmt::format(
-      "{}[({}) / {}] = {};", all.name, first_of(n, all), run.count,
+      "{}[{}] = {};", all.name, quotient(s, n.first(all), run.count),
       condition.empty() ? read : fmt::format("{} ? {} : {}{{}}", condition, read, pack)));
   n.nest.emit(out);
   return condition;
@@ -194,7 +171,8 @@ void read_partial(State& s, const Op& op, const Run& run, const ThreadValue& l, 
   const Expr counter = n.nest.add_loop("v", run.count, true);
   n.nest.require(e.depth(), inside_tile(s, l, n.element_at(counter), 1, 0));
   const Reg single = e.load(a.view.param, n.element_coords(counter), a.pad);
-  e.body(e.depth()).line(fmt::format("{} = {};", n.element(t, s.c.text(counter)), single.text));
+  const Expr place = simplify(n.first(t) + counter, s.c.facts);
+  e.body(e.depth()).line(fmt::format("{}[{}] = {};", t.name, s.c.text(place), single.text));
   n.nest.emit(out);
 }
 
@@ -213,7 +191,8 @@ void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
   Nest n(s, l);
   Expression& e = n.expression();
   const std::string load = s.c.prelude.use("load", stored, 1);
-  e.body(e.depth()).line(fmt::format("{} = {}(&{});", n.place(t), load, in_pack(n, all, run)));
+  e.body(e.depth()).line(fmt::format("{} = {}(&{});", n.place(t), load,
+                                     in_packs(s, all.name, n.index(all), run.count)));
   n.emit(out);
   if (!condition.empty()) read_partial(s, op, run, l, t, out);
 }
@@ -229,9 +208,9 @@ std::string store_whole(State& s, const Op& op, const Run& run, const ThreadValu
   n.nest.require(0, s.first_copy(l));
   const std::string condition = n.condition();
   const std::string target = e.address(view.param, n.coords).pointer;
-  e.body(e.depth()).line(fmt::format(
-      "{}{}({}, {}[({}) / {}]);", condition.empty() ? "" : fmt::format("if ({}) ", condition),
-      s.call("store_run"), target, all.name, first_of(n, all), run.count));
+  e.body(e.depth()).line(
+      fmt::format("{}{}({}, {}[{}]);", condition.empty() ? "" : fmt::format("if ({}) ", condition),
+                  s.call("store_run"), target, all.name, quotient(s, n.first(all), run.count)));
   n.nest.emit(out);
   return condition;
 }
@@ -244,7 +223,7 @@ void store_partial(State& s, const Op& op, const Run& run, const ThreadValue& l,
   Expression& e = n.nest.expression();
   n.nest.require(0, s.first_copy(l));
   n.nest.require(e.depth(), fmt::format("!({})", n.condition()));
-  const std::string first = first_of(n, all);
+  const std::string pack = quotient(s, n.first(all), run.count);
   const Expr counter = n.nest.add_loop("v", run.count, true);
   const Coords coords = n.element_coords(counter);
   std::string inside = inside_tile(s, l, n.element_at(counter), 1, 0);
@@ -253,8 +232,8 @@ void store_partial(State& s, const Op& op, const Run& run, const ThreadValue& l,
   }
   const std::string target = e.address(view.param, coords).pointer;
   n.nest.require(e.depth(), inside);
-  e.body(e.depth()).line(fmt::format("*({}) = {}[({}) / {}].v[{}];", target, all.name, first,
-                                     run.count, s.c.text(counter)));
+  e.body(e.depth()).line(
+      fmt::format("*({}) = {}[{}].v[{}];", target, all.name, pack, s.c.text(counter)));
   n.nest.emit(out);
 }
 
@@ -276,7 +255,8 @@ void store_runs(State& s, const Op& op, const Run& run, Writer& out) {
     Nest n(s, l);
     Expression& e = n.expression();
     const Reg r = n.value(v);
-    e.body(e.depth()).line(fmt::format("{}(&{}, {});", store, in_pack(n, all, run), r.text));
+    e.body(e.depth()).line(
+        fmt::format("{}(&{}, {});", store, in_packs(s, all.name, n.index(all), run.count), r.text));
     if (s.guards(s.reads_of(v))) n.guard();
     n.emit(out);
   }

@@ -105,9 +105,29 @@ const Tile& State::declare(ValueId v, Writer& out) {
   return t;
 }
 
+int64_t State::beside_pending(int64_t size) const {
+  constexpr int64_t kSmall = 1024;
+  int64_t from = shared;
+  const auto move_past = [&](const std::vector<Touched>& all) {
+    bool moved = false;
+    for (const Touched& t : all) {
+      if (!t.meets({Touched::Space::shared, from, from + size})) continue;
+      from = round_up(t.hi, kMemoryAlign);
+      moved = true;
+    }
+    return moved;
+  };
+  while (size <= kSmall && (move_past(pending.reads) || move_past(pending.writes) ||
+                            move_past(outside.reads) || move_past(outside.writes))) {
+  }
+  return from;
+}
+
 std::string State::reserve_bytes(const std::string& type, const std::string& wish, int64_t bytes,
                                  const std::string& comment, Writer& out, Touched& where) {
   const int64_t size = round_up(bytes, kMemoryAlign);
+  if (const int64_t beside = beside_pending(size); beside + size <= gpu.shared_per_block)
+    shared = beside;
   const bool fits = shared + size <= gpu.shared_per_block;
   int64_t& top = fits ? shared : workspace;
   int64_t& most = fits ? shared_most : workspace_most;
@@ -177,6 +197,7 @@ Footprint State::reads_of(ValueId v) const {
 void State::barrier(Writer& out) {
   out.line(call("sync") + "();");
   pending = {};
+  outside = {};
 }
 
 ValueId State::copy_of(ValueId v) {
@@ -189,6 +210,10 @@ void State::append(const Footprint& known, const Writer& text, Writer& out) {
   Footprint f = known;
   f.add(std::exchange(drafted, {}));
   if (f.conflicts_with(pending)) barrier(out);
+  if (f.conflicts_with(outside)) {
+    before_loop = true;
+    outside = {};
+  }
   pending.add(f);
   if (recorded != nullptr) recorded->add(f);
   out.append(text);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,7 +32,11 @@ struct Touched {
   enum class Space : uint8_t { shared, workspace, tensor };
   Space space = Space::shared;
   int64_t lo = 0, hi = 0;  ///< bytes; of a tensor: its number
-  bool meets(const Touched& o) const { return space == o.space && lo < o.hi && o.lo < hi; }
+  /// Of an atomic whose order among others of its kind means nothing.
+  std::optional<AtomicOp> commutes = {};
+  bool meets(const Touched& o) const {
+    return space == o.space && lo < o.hi && o.lo < hi && !(commutes && commutes == o.commutes);
+  }
 };
 
 /// An operand of dots in the block's memory.
@@ -74,8 +79,10 @@ class State {
   std::map<ValueId, PanelMemory> panels;  ///< of tiles that dots read
   std::map<ValueId, Touched> memory_of;   ///< of values in memory
   Footprint pending;                      ///< since the threads last met
-  Footprint* recorded = nullptr;          ///< of a loop's body: all that it touches
-  Writer bases;                           ///< coordinates of the thread, at the top of the kernel
+  Footprint outside;         ///< the same from before a loop, while they did not meet in its body
+  bool before_loop = false;  ///< its body touches that: they must meet before the loop
+  Footprint* recorded = nullptr;  ///< of a loop's body: all that it touches
+  Writer bases;                   ///< coordinates of the thread, at the top of the kernel
   std::map<std::string, Symbol> base_symbols;
   Footprint drafted;  ///< what tiles are read in memory by text that is not appended yet
   int64_t shared = 0, shared_most = 0, workspace = 0, workspace_most = 0;
@@ -99,6 +106,9 @@ class State {
   /// Bytes of memory of the block, as a pointer to `type`; what it covers in `where`.
   std::string reserve_bytes(const std::string& type, const std::string& wish, int64_t bytes,
                             const std::string& comment, Writer& out, Touched& where);
+  /// Where shared memory of that size is reserved. A little lies beside what other threads may
+  /// still touch: it is cheaper than a barrier.
+  int64_t beside_pending(int64_t size) const;
   /// A use reads v where its thread holds it not: the next draft keeps it in memory.
   void scatter(ValueId v);
   /// Whether the value lies in memory: some use wants it, or it is too large for registers.

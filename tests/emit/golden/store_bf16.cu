@@ -1,0 +1,90 @@
+// 64 threads, 0 bytes of shared memory
+struct Args {
+  void* data[2];
+  i64 dims[1];
+  i64 strides[2];
+  u8* workspace;
+};
+
+__device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared, u8* workspace) {
+  const f32* const __restrict__ x_ = (const f32*)args.data[0];
+  u16* const __restrict__ y_ = (u16*)args.data[1];
+  const i64 N = args.dims[0];
+  const i64 pid0 = instance;
+  const int at = tw_thread() * 8;
+
+  Pack<f32, 4> raw[4];
+  const f32* const p = x_ + pid0*1024 + at;
+#pragma unroll
+  for (int r_2 = 0; r_2 < 2; ++r_2) {
+    const f32* const p_2 = p + r_2*512;
+#pragma unroll
+    for (int piece = 0; piece < 2; ++piece) {
+      raw[r_2*2 + piece] = pid0*1024 + at + r_2*512 + piece*4 + 3 < N ? *(const Pack<f32, 4>*)(p_2 + piece*4) : Pack<f32, 4>{};
+    }
+  }
+  f32 v_load[16];  // f32[1024]
+#pragma unroll
+  for (int r_3 = 0; r_3 < 2; ++r_3) {
+#pragma unroll
+    for (int r_4 = 0; r_4 < 8; ++r_4) {
+      v_load[r_3*8 + r_4] = tw_load_f32x1(&raw[(r_3*8 + r_4) / 4].v[(r_3*8 + r_4) % 4]);
+    }
+  }
+  const f32* const p_3 = x_ + pid0*1024 + at;
+#pragma unroll
+  for (int r_5 = 0; r_5 < 2; ++r_5) {
+    const f32* const p_4 = p_3 + r_5*512;
+#pragma unroll
+    for (int piece_2 = 0; piece_2 < 2; ++piece_2) {
+      if (!(pid0*1024 + at + r_5*512 + piece_2*4 + 3 < N)) {
+        const f32* const p_5 = p_4 + piece_2*4;
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          const f32 x = pid0*1024 + at + r_5*512 + piece_2*4 + v < N ? tw_load_f32x1(p_5 + v) : 0.0f;
+          v_load[r_5*8 + piece_2*4 + v] = x;
+        }
+      }
+    }
+  }
+
+  Pack<u16, 8> raw_2[2];
+#pragma unroll
+  for (int r_7 = 0; r_7 < 2; ++r_7) {
+#pragma unroll
+    for (int r_8 = 0; r_8 < 8; ++r_8) {
+      const f32 x_2 = tw_round_bf16(v_load[r_7*8 + r_8]);
+      tw_store_bf16x1(&raw_2[r_7].v[r_8], x_2);
+    }
+  }
+  u16* const p_6 = y_ + pid0*1024 + at;
+#pragma unroll
+  for (int r_9 = 0; r_9 < 2; ++r_9) {
+    if (pid0*1024 + at + r_9*512 + 7 < N) tw_store_run(p_6 + r_9*512, raw_2[r_9]);
+  }
+  u16* const p_7 = y_ + pid0*1024 + at;
+#pragma unroll
+  for (int r_10 = 0; r_10 < 2; ++r_10) {
+    if (!(pid0*1024 + at + r_10*512 + 7 < N)) {
+      u16* const p_8 = p_7 + r_10*512;
+#pragma unroll
+      for (int v_2 = 0; v_2 < 8; ++v_2) {
+        if (pid0*1024 + at + r_10*512 + v_2 < N) {
+          *(p_8 + v_2) = raw_2[r_10].v[v_2];
+        }
+      }
+    }
+  }
+}
+
+// how many blocks of a multiprocessor: they share its registers
+#ifndef TW_BLOCKS
+#define TW_BLOCKS 16
+#endif
+extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_store_bf16_27741230(const __grid_constant__ Args args) {
+  const i64 N = args.dims[0];
+  const i64 instances = max(cdiv(N, 1024), 0);
+  for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
+    body(args, instance, tw_shared(), nullptr);
+  }
+}
