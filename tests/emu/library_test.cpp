@@ -49,7 +49,7 @@ std::vector<Problem> tiny_problems(const KernelEntry& entry, size_t most) {
 TEST_P(EmulatedLibrary, RunsClean) {
   const KernelEntry& entry = GetParam();
   const Device device = Device::open("emu:0");
-  const std::vector<Problem> problems = tiny_problems(entry, 4);
+  const std::vector<Problem> problems = tiny_problems(entry, 3);
   ASSERT_FALSE(problems.empty());
   check::Sweep sweep({.values = {check::Values::uniform, check::Values::special},
                       .refuses_aliases = false,
