@@ -68,8 +68,49 @@ void emit_kept(State& s, const Op& op, Writer& out) {
 
 namespace {
 
+/// What the place of a nest must meet to lie in a slice.
+void require_inside(Nest& n, State& s, const layout::ThreadValue& l, const Extents& start,
+                    const Extents& extents) {
+  for (size_t a = 0; a < start.size(); ++a) {
+    const Expr& at = n.at()[a];
+    const int depth = n.depth_of(at);
+    const std::string text = s.c.text(at);
+    const int64_t end = start[a] + extents[a];
+    if (extents[a] == 1) {
+      if (l.reach(a) > 0) n.require(depth, fmt::format("{} == {}", text, start[a]));
+      continue;
+    }
+    if (start[a] > 0) n.require(depth, fmt::format("{} >= {}", text, start[a]));
+    if (end < l.tile[a] || l.has_holes(a)) n.require(depth, fmt::format("{} < {}", text, end));
+  }
+}
+
+/// A few elements of a tile in registers, which the threads that hold them put into memory.
+void emit_part(State& s, const Op& op, Writer& out) {
+  const ValueId v = op.out[0], whole = op.in[0];
+  const layout::ThreadValue l = s.tiles.at(whole).layout;
+  const Extents& start = op.as<SliceAttr>().start;
+  const Storage storage = s.reserve(v, out);
+  s.c.storage.erase(v);
+  Nest n(s, l);
+  require_inside(n, s, l, start, s.program().type(v).shape);
+  n.require(0, s.first_copy(l));
+  Coords at = n.at();
+  for (size_t a = 0; a < at.size(); ++a)
+    at[a] = s.program().type(v).shape[a] == 1 ? Expr(0) : simplify(at[a] - start[a], s.c.facts);
+  cpu::write_element(n.expression(), n.value(whole), {.storage = &storage}, at, "");
+  s.c.storage[v] = storage;
+  Footprint f;
+  f.writes.push_back(s.memory_of.at(v));
+  Writer text;
+  n.emit(text);
+  s.append(f, text, out);
+}
+
 void emit_value(State& s, const Op& op, Writer& out) {
   const ValueId v = op.out[0];
+  if (op.code == Opcode::slice && s.tiles.contains(op.in[0]) && !s.in_memory(op.in[0]))
+    return emit_part(s, op, out);
   const Footprint reads = s.reads_of(v);
   if (op.code == Opcode::load && s.in_registers(v)) {
     const View& view = op.as<ViewAttr>().view;

@@ -19,6 +19,8 @@ constexpr int64_t kElements = 16, kFewThreads = 32, kUsualThreads = 512, kMostTh
 constexpr int64_t kManyElements = 32, kSumThreads = 256;
 /// Sums of matrix instructions per thread; rows of 16 go to a warp when a warp has whole rows.
 constexpr int64_t kSums = 48, kRowSums = 96;
+/// Times that a tile is larger than a slice that is small.
+constexpr int64_t kSmallPart = 8;
 
 /// Threads in a grid, each with runs of rows and of columns: rows and columns of a product are then
 /// read by several threads at once.
@@ -206,6 +208,14 @@ bool Placement::cheap(ValueId v) const {
   return cheap(op->in[0]);
 }
 
+/// A slice of a tile in registers that is kept for itself, so that the tile need not be.
+bool Placement::small_part(const Op& slice) const {
+  const Op* whole = c_.def[slice.in[0]];
+  const Extents& shape = c_.program.type(slice.in[0]).shape;
+  return whole != nullptr && kept(*whole) && in_registers(shape) &&
+         count(c_.program.type(slice.out[0]).shape) * kSmallPart <= count(shape);
+}
+
 bool Placement::kept(const Op& op) const {
   if (op.out.empty()) return false;
   if (!cpu::is_expression(c_.program, op)) return true;
@@ -217,6 +227,7 @@ bool Placement::kept(const Op& op) const {
   const auto it = uses_.find(v);
   if (it == uses_.end()) return false;
   const Use& u = it->second;
+  if (op.code == Opcode::slice && small_part(op)) return true;
   if (u.count < 2 && !u.deeper && !u.anywhere) return false;
   if (moves_elements(op.code)) return !cheap(op.in[0]) && u.anywhere;
   return true;

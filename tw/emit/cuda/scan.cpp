@@ -4,6 +4,7 @@
 
 #include "tw/emit/cpu/combine.h"
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cuda/blocks.h"
 
 namespace tw::cuda {
 
@@ -14,47 +15,18 @@ namespace {
 
 constexpr int64_t kLanes = 32;
 
-/// Loops and conditions that are closed together.
-class Blocks {
- public:
-  explicit Blocks(Writer& out) : out_(out) {}
-  ~Blocks() {
-    for (; opened_ > 0; --opened_) out_.close();
-  }
-  Blocks(const Blocks&) = delete;
-  Blocks& operator=(const Blocks&) = delete;
-
-  /// A loop that is unrolled, over a digit from `first` on; none where that is 0 only.
-  std::string loop(const std::string& name, int64_t first, int64_t count) {
-    if (count == 1) return "0";
-    out_.line("#pragma unroll");
-    out_.open(fmt::format("for (int {0} = {1}; {0} < {2}; ++{0}) {{", name, first, count));
-    ++opened_;
-    return name;
-  }
-  /// Statements that hold where some of the numbers is not 0.
-  bool when_any(const std::vector<std::string>& numbers) {
-    std::string text;
-    for (const std::string& n : numbers) {
-      if (n != "0") text += fmt::format("{}{} != 0", text.empty() ? "" : " || ", n);
+/// C++ text of a number in mixed radix, the slowest digit first.
+std::string number_of(const std::vector<std::pair<std::string, int64_t>>& digits) {
+  std::string text;
+  for (const auto& [digit, extent] : digits) {
+    if (!text.empty() && extent > 1) {
+      if (text.find('+') != std::string::npos) text = "(" + text + ")";
+      text += fmt::format(" * {}", extent);
     }
-    if (text.empty()) return false;
-    when(text);
-    return true;
+    if (digit != "0") text += text.empty() ? digit : " + " + digit;
   }
-  void when(const std::string& condition) {
-    out_.open(fmt::format("if ({}) {{", condition));
-    ++opened_;
-  }
-  void otherwise() {
-    out_.close("} else {");
-    out_.deeper();
-  }
-
- private:
-  Writer& out_;
-  int opened_ = 0;
-};
+  return text.empty() ? "0" : text;
+}
 
 /// Each thread scans neighbours in its own registers, then threads of a warp add up by shuffles
 /// what comes before them, then warps through shared memory. All is counted from the end where the
@@ -144,10 +116,11 @@ class RegisterScan {
       for (size_t b = 0; b < m; ++b) step *= l_.values[b].extent;
       std::string digit = below == 1 ? number : fmt::format("{} / {}", number, below);
       if (modes.size() > 1) digit = fmt::format("({} % {})", digit, l_.values[m].extent);
-      text += fmt::format("{}{} * {}", text.empty() ? "" : " + ", digit, step);
+      if (step > 1) digit += fmt::format(" * {}", step);
+      text += text.empty() ? digit : " + " + digit;
       below *= l_.values[m].extent;
     }
-    return text.empty() ? "0" : text;
+    return text;
   }
 
   /// The index of a register: `l`, `j`, `h` in the order of the scan.
@@ -155,8 +128,7 @@ class RegisterScan {
                     const std::string& q) const {
     std::string text;
     const auto add = [&](const std::vector<size_t>& modes, const std::string& number) {
-      if (modes.empty()) return;
-      text += (text.empty() ? "" : " + ") + offset(modes, number);
+      if (!modes.empty()) text += (text.empty() ? "" : " + ") + offset(modes, number);
     };
     add(cut_.low, in_order(l, low_));
     add(cut_.middle, in_order(j, middle_));
@@ -165,7 +137,10 @@ class RegisterScan {
     return text.empty() ? "0" : text;
   }
   std::string group(const std::string& j, const std::string& h, const std::string& q) const {
-    return fmt::format("({} * {} + {}) * {} + {}", q, high_, h, middle_, j);
+    return number_of({{q, other_}, {h, high_}, {j, middle_}});
+  }
+  Names totals(const std::string& h, const std::string& q) const {
+    return element(total_, number_of({{q, other_}, {h, high_}}));
   }
 
   Regs registers(const Names& names) const {
@@ -261,7 +236,7 @@ class RegisterScan {
     total_ = declare("total", other_ * high_, out);
     Blocks b(out);
     const std::string q = b.loop(s_.c.fresh("q"), 0, other_), h = b.loop(s_.c.fresh("h"), 0, high_);
-    const Names total = element(total_, fmt::format("{} * {} + {}", q, high_, h));
+    const Names total = totals(h, q);
     const std::string j = b.loop(s_.c.fresh("j"), 0, middle_);
     const Names before = element(before_, group(j, h, q));
     const Names sum = declare("sum", 0, out);
@@ -353,7 +328,7 @@ class RegisterScan {
 
   void across_warps(Writer& text, Writer& out) {
     if (warps() == 1) {
-      along_high(total_, text);
+      along_high(text);
       apply(text);
       return s_.append(reads_, text, out);
     }
@@ -380,22 +355,39 @@ class RegisterScan {
 
   Names part(const Names& parts, const std::string& h, const std::string& q,
              const std::string& warp) const {
-    return element(parts, fmt::format("(({} * {} + {}) * {} + {}) * {} + {}", q, high_, h, warps(),
-                                      warp, columns(), column_));
+    return element(parts,
+                   number_of({{q, other_}, {h, high_}, {warp, warps()}, {column_, columns()}}));
   }
 
   void write_parts(const Names& parts, Writer& out) {
     Blocks b(out);
     if (lanes() > 1) b.when(fmt::format("{} == {}", lane_, lanes() - 1));
     const std::string q = b.loop(s_.c.fresh("q"), 0, other_), h = b.loop(s_.c.fresh("h"), 0, high_);
-    set(part(parts, h, q, warp_), element(total_, fmt::format("{} * {} + {}", q, high_, h)), out);
+    set(part(parts, h, q, warp_), totals(h, q), out);
   }
 
-  /// Warps in the order of the scan, for each of the registers that come after them.
+  /// Warps in the order of the scan.
   void along_warps(const Names& parts, Writer& out) {
+    if (high_ > 1) return along_warps_and_registers(parts, out);
+    Blocks b(out);
+    const std::string q = b.loop(s_.c.fresh("q"), 0, other_);
+    const Names base = declare("base", 0, out);
+    set(base, part(parts, "0", q, "0"), out);
+    {
+      Blocks each(out);
+      const std::string w = each.loop(s_.c.fresh("w"), 1, warps());
+      each.when(fmt::format("{} < {}", w, warp_));
+      combine(base, part(parts, "0", q, w), base, out);
+    }
+    prepend(base, "0", q, {warp_}, out);
+  }
+
+  /// The same for each of the registers that come after all warps.
+  void along_warps_and_registers(const Names& parts, Writer& out) {
     Blocks b(out);
     const std::string q = b.loop(s_.c.fresh("q"), 0, other_);
     const Names run = declare("run", 0, out), base = declare("base", 0, out);
+    for (size_t k = 0; k < run.size(); ++k) out.line(fmt::format("{} = {};", run[k], nothing(k)));
     const std::string h = b.loop(s_.c.fresh("h"), 0, high_);
     {
       Blocks each(out);
@@ -407,22 +399,20 @@ class RegisterScan {
       }
       const Names here = part(parts, h, q, w);
       each.when_any({h, w});
-      const Names got = shuffled(
-          here, [](const std::string& v) { return v; }, out);
-      combine(run, got, run, out);
+      combine(run, here, run, out);
       each.otherwise();
       set(run, here, out);
     }
     prepend(base, h, q, {warp_, h}, out);
   }
 
-  void along_high(const Names& total, Writer& out) {
+  void along_high(Writer& out) {
     Blocks b(out);
     const std::string q = b.loop(s_.c.fresh("q"), 0, other_);
     const Names run = declare("run", 0, out);
     const std::string h = b.loop(s_.c.fresh("h"), 0, high_);
     prepend(run, h, q, {h}, out);
-    const Names here = element(total, fmt::format("{} * {} + {}", q, high_, h));
+    const Names here = totals(h, q);
     b.when_any({h});
     combine(run, here, run, out);
     b.otherwise();
