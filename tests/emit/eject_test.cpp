@@ -68,7 +68,7 @@ Ejected ejected_for_gpu(const std::string& ir, const std::string& arch,
 TEST(EjectCuda, ReadsLikeASourceOfOnesOwn) {
   const Ejected e = ejected_for_gpu(kProgram, "sm_90a");
   TW_EXPECT_GOLDEN("scale_rows_cuda.h.txt", e.header);
-  TW_EXPECT_GOLDEN("scale_rows.cu.txt", e.source);
+  TW_EXPECT_GOLDEN("scale_rows.cu", e.source);
 }
 
 TEST(EjectCuda, AsksForItsArchitecture) {

@@ -57,6 +57,7 @@ class EmuBackend : public Backend {
     return {emu::with_starter(e.text, e.launch.entry), std::move(e.launch)};
   }
   const char* text_file() const override { return "kernel.cpp"; }
+  const char* language() const override { return "C++"; }
   Cache::Form form() const override { return Cache::Form::shared_object; }
   std::unique_ptr<const Toolchain> toolchain() const override {
     return std::make_unique<EmuToolchain>(device_.gpu());
