@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <set>
 
 #include "tw/base/round.h"
 #include "tw/emit/cpu/nest.h"
+#include "tw/emit/cpu/op_table.h"
 #include "tw/emit/cpu/places.h"
 #include "tw/emit/cuda/panel.h"
 #include "tw/emit/cuda/statements.h"
@@ -247,6 +249,38 @@ std::optional<AtomicOp> commuting(const Op& op) {
 
 }  // namespace
 
+namespace {
+
+/// Whether no two elements of a scatter go to one place: along each axis of the tile some
+/// coordinate moves, and along no other.
+bool places_differ(State& s, const Op& op, const Extents& shape) {
+  Coords at;
+  std::vector<Symbol> counters;
+  for (const int64_t extent : shape) {
+    counters.push_back(s.c.new_symbol("element", SymbolFact{{0, extent - 1}, 1}));
+    at.push_back(extent == 1 ? Expr(0) : Expr::symbol(counters.back()));
+  }
+  Expression e(s.c);
+  std::set<size_t> told;
+  for (const ValueId v : place_operands(op).at) {
+    const auto x = cpu::as_index(e, v, at, cpu::Through::everything);
+    if (!x) continue;
+    std::vector<size_t> moved;
+    for (size_t a = 0; a < shape.size(); ++a) {
+      if (mentions(*x, counters[a])) moved.push_back(a);
+    }
+    if (moved.size() != 1) continue;
+    const auto slope = cpu::slope(*x, counters[moved[0]], s.c.facts);
+    if (slope && *slope != 0) told.insert(moved[0]);
+  }
+  for (size_t a = 0; a < shape.size(); ++a) {
+    if (shape[a] > 1 && !told.contains(a)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void emit_place(State& s, const Op& op, Writer& out) {
   const bool atomic = op.code == Opcode::atomic;
   const ValueId v = *place_operands(op).value;
@@ -256,7 +290,7 @@ void emit_place(State& s, const Op& op, Writer& out) {
   const int param = view_of(op)->param;
   f.writes.push_back({Touched::Space::tensor, param, param + 1, commuting(op)});
   Writer text;
-  if (op.out.empty() && atomic) {
+  if (op.out.empty() && (atomic || places_differ(s, op, shape))) {
     const layout::ThreadValue& l = s.placement.layout_of(shape);
     Nest n(s, l);
     n.guard();

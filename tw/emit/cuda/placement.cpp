@@ -216,6 +216,18 @@ bool Placement::small_part(const Op& slice) const {
          count(c_.program.type(slice.out[0]).shape) * kSmallPart <= count(shape);
 }
 
+/// Sums of numbers of elements, as coordinates are: part of addresses where they are used.
+bool Placement::counts(ValueId v) const {
+  const Op* op = c_.def[v];
+  if (op == nullptr || !is_int(c_.program.type(v).dtype)) return false;
+  const auto among = [op](std::initializer_list<Opcode> codes) {
+    return std::ranges::find(codes, op->code) != codes.end();
+  };
+  if (among({Opcode::iota, Opcode::index, Opcode::full})) return true;
+  return among({Opcode::add, Opcode::sub, Opcode::mul, Opcode::broadcast}) &&
+         std::ranges::all_of(op->in, [&](ValueId x) { return counts(x); });
+}
+
 bool Placement::kept(const Op& op) const {
   if (op.out.empty()) return false;
   if (!cpu::is_expression(c_.program, op)) return true;
@@ -223,9 +235,8 @@ bool Placement::kept(const Op& op) const {
   if (op.code == Opcode::load || op.code == Opcode::gather) {
     return effect(c_.program, op) != Effect::pure || in_registers(c_.program.type(v).shape);
   }
-  if (op.code == Opcode::full || op.code == Opcode::iota || op.code == Opcode::index) return false;
   const auto it = uses_.find(v);
-  if (it == uses_.end()) return false;
+  if (op.code == Opcode::full || counts(v) || it == uses_.end()) return false;
   const Use& u = it->second;
   if (op.code == Opcode::slice && small_part(op)) return true;
   if (u.count < 2 && !u.deeper && !u.anywhere) return false;

@@ -69,6 +69,7 @@ class Placement {
   void choose_threads(int64_t warps);
   layout::ThreadValue choose(const Extents& shape) const;
   bool cheap(ValueId v) const;
+  bool counts(ValueId v) const;
   bool small_part(const Op& slice) const;
   void note_dot(const Op& op);
   bool loads_along(const Op& dot, size_t which, size_t axis) const;
