@@ -93,7 +93,9 @@ int run(const Options& o) {
       "{} programs, {} disagree; {} elements, {:.2f} % exact, {:.3f} % undecided; {:.0f} s\n",
       programs, faults.size(), sum.elements, 100 * static_cast<double>(sum.exact) / n, undecided,
       seconds);
-  return faults.empty() && undecided < 1 ? 0 : 1;
+  // Of few programs one may leave much undecided.
+  constexpr uint64_t kMany = 100;
+  return faults.empty() && (undecided < 1 || programs < kMany) ? 0 : 1;
 }
 
 }  // namespace
