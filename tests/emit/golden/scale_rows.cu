@@ -113,18 +113,18 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const int at = tw_thread() * 2;
 
   Pack<f32, 2> raw[1];
-  raw[(0 + 0) / 2] = pid1*64 + at + 1 < N ? *(const Pack<f32, 2>*)(x_ + (pid0) * x__s0 + pid1*64 + at) : Pack<f32, 2>{};
+  raw[0] = pid1*64 + at + 1 < N ? *(const Pack<f32, 2>*)(x_ + (pid0) * x__s0 + pid1*64 + at) : Pack<f32, 2>{};
   f32 v_load[2];  // f32[1,64]
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    v_load[r] = tw_load_f32x1(&raw[(r) / 2].v[(r) % 2]);
+    v_load[r] = tw_load_f32x1(&raw[0].v[r]);
   }
   if (!(pid1*64 + at + 1 < N)) {
     const f32* const p = x_ + (pid0) * x__s0 + pid1*64 + at;
 #pragma unroll
     for (int v = 0; v < 2; ++v) {
       const f32 x = pid1*64 + at + v < N ? tw_load_f32x1(p + v) : 0.0f;
-      v_load[0 + v] = x;
+      v_load[v] = x;
     }
   }
 
@@ -142,18 +142,18 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   if (add_ != 0) {
 
     Pack<f32, 2> raw_2[1];
-    raw_2[(0 + 0) / 2] = pid1*64 + at + 1 < N ? *(const Pack<f32, 2>*)(y_ + (pid0) * y__s0 + pid1*64 + at) : Pack<f32, 2>{};
+    raw_2[0] = pid1*64 + at + 1 < N ? *(const Pack<f32, 2>*)(y_ + (pid0) * y__s0 + pid1*64 + at) : Pack<f32, 2>{};
     f32 v_load_3[2];  // f32[1,64]
 #pragma unroll
     for (int r_3 = 0; r_3 < 2; ++r_3) {
-      v_load_3[r_3] = tw_load_f32x1(&raw_2[(r_3) / 2].v[(r_3) % 2]);
+      v_load_3[r_3] = tw_load_f32x1(&raw_2[0].v[r_3]);
     }
     if (!(pid1*64 + at + 1 < N)) {
       f32* const p_2 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
       for (int v_2 = 0; v_2 < 2; ++v_2) {
         const f32 x_4 = pid1*64 + at + v_2 < N ? tw_load_f32x1(p_2 + v_2) : 0.0f;
-        v_load_3[0 + v_2] = x_4;
+        v_load_3[v_2] = x_4;
       }
     }
 
@@ -162,15 +162,15 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #pragma unroll
     for (int r_4 = 0; r_4 < 2; ++r_4) {
       const f32 x_5 = v_mul[r_4] + v_load_3[r_4];
-      tw_store_f32x1(&raw_3[(r_4) / 2].v[(r_4) % 2], x_5);
+      tw_store_f32x1(&raw_3[0].v[r_4], x_5);
     }
-    if (pid1*64 + at + 1 < N) tw_store_run(y_ + (pid0) * y__s0 + pid1*64 + at, raw_3[(0 + 0) / 2]);
+    if (pid1*64 + at + 1 < N) tw_store_run(y_ + (pid0) * y__s0 + pid1*64 + at, raw_3[0]);
     if (!(pid1*64 + at + 1 < N)) {
       f32* const p_3 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
       for (int v_3 = 0; v_3 < 2; ++v_3) {
         if (pid1*64 + at + v_3 < N) {
-          *(p_3 + v_3) = raw_3[(0 + 0) / 2].v[v_3];
+          *(p_3 + v_3) = raw_3[0].v[v_3];
         }
       }
     }
@@ -179,15 +179,15 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     Pack<f32, 2> raw_4[1];
 #pragma unroll
     for (int r_5 = 0; r_5 < 2; ++r_5) {
-      tw_store_f32x1(&raw_4[(r_5) / 2].v[(r_5) % 2], v_mul[r_5]);
+      tw_store_f32x1(&raw_4[0].v[r_5], v_mul[r_5]);
     }
-    if (pid1*64 + at + 1 < N) tw_store_run(y_ + (pid0) * y__s0 + pid1*64 + at, raw_4[(0 + 0) / 2]);
+    if (pid1*64 + at + 1 < N) tw_store_run(y_ + (pid0) * y__s0 + pid1*64 + at, raw_4[0]);
     if (!(pid1*64 + at + 1 < N)) {
       f32* const p_4 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
       for (int v_4 = 0; v_4 < 2; ++v_4) {
         if (pid1*64 + at + v_4 < N) {
-          *(p_4 + v_4) = raw_4[(0 + 0) / 2].v[v_4];
+          *(p_4 + v_4) = raw_4[0].v[v_4];
         }
       }
     }
@@ -202,9 +202,8 @@ extern "C" __global__ void __launch_bounds__(32, TW_BLOCKS) scale_rows_aligned_k
   const i64 M = args.dims[0];
   const i64 N = args.dims[1];
   const i64 instances = max(M, 0) * max(cdiv(N, 64), 0);
-  u8* const workspace = args.workspace + tw_block() * 0;
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
-    body(args, instance, tw_shared(), workspace);
+    body(args, instance, tw_shared(), nullptr);
   }
 }
 
@@ -355,9 +354,8 @@ extern "C" __global__ void __launch_bounds__(32, TW_BLOCKS) scale_rows_kernel(co
   const i64 M = args.dims[0];
   const i64 N = args.dims[1];
   const i64 instances = max(M, 0) * max(cdiv(N, 64), 0);
-  u8* const workspace = args.workspace + tw_block() * 0;
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
-    body(args, instance, tw_shared(), workspace);
+    body(args, instance, tw_shared(), nullptr);
   }
 }
 
