@@ -7,11 +7,10 @@
 #include "tw/emit/cuda/emit_cuda.h"
 #include "tw/emu/emulator.h"
 #include "tw/interp/interpreter.h"
+#include "tw/jit/nvrtc.h"
 #include "tw/lang/lang.h"
 #include "tw/passes/pipeline.h"
 #include "tw/tensor/tensor.h"
-
-#include "tests/emu/nvrtc.h"
 
 namespace tw::test {
 namespace {
@@ -142,13 +141,10 @@ TEST_P(Products, AreRightAndCleanInTheEmulator) {
 }
 
 TEST_P(Products, AreCudaWithoutSpills) {
-  const Nvrtc nvrtc;
-  if (!nvrtc) GTEST_SKIP() << "no NVRTC here";
   const Product& p = GetParam();
   const EmittedCuda e =
       emitted(traced(p), {p.a_unit, p.b_unit, 1}, p.aligned, p.knobs, cpu::Thread::cuda);
-  EXPECT_EQ(nvrtc.compile(e.text, "sm_90a"), "");
-  EXPECT_EQ(nvrtc.spills(e.text, "sm_90a"), "");
+  EXPECT_EQ(compile_cubin(find_nvrtc(), "sm_90a", e.text, false).spill_bytes, 0);
 }
 
 /// Dots whose operands or sums are used in other ways, on tensors X, Y, Z of [96, 64] and more.
@@ -263,13 +259,10 @@ TEST_P(Chains, AreWhatTheInterpreterSays) {
 }
 
 TEST_P(Chains, AreCudaWithoutSpills) {
-  const Nvrtc nvrtc;
-  if (!nvrtc) GTEST_SKIP() << "no NVRTC here";
   const Chain& chain = GetParam();
   const std::vector<int> units(chain.shapes.size(), 1);
   const EmittedCuda e = emitted(chain.trace(), units, true, {}, cpu::Thread::cuda);
-  EXPECT_EQ(nvrtc.compile(e.text, "sm_90a"), "");
-  EXPECT_EQ(nvrtc.spills(e.text, "sm_90a"), "");
+  EXPECT_EQ(compile_cubin(find_nvrtc(), "sm_90a", e.text, false).spill_bytes, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Chains, testing::ValuesIn(kChains),

@@ -4,8 +4,8 @@
 
 #include "tw/emit/cuda/prelude_cuda.h"
 #include "tw/jit/compiler.h"
+#include "tw/jit/nvrtc.h"
 
-#include "tests/emu/nvrtc.h"
 #include "tests/emu/run.h"
 #include "tests/support/expect_error.h"
 
@@ -84,20 +84,19 @@ TEST(ThreadPrelude, ProgramCallsEveryFunction) {
 }
 
 TEST(ThreadPrelude, OnlyWhatIsUsedIsPrinted) {
-  for (const cuda::PreludeKind kind : {cuda::PreludeKind::cuda, cuda::PreludeKind::emulated}) {
+  for (const cpu::Thread kind : {cpu::Thread::cuda, cpu::Thread::emulated}) {
     const std::string text = cuda::thread_prelude({"tw_shuffle_xor"}, kind);
     EXPECT_NE(text.find(" tw_shuffle_xor("), std::string::npos);
     EXPECT_EQ(text.find(" tw_shuffle_up("), std::string::npos);
     EXPECT_EQ(text.find("atomic_add"), std::string::npos);
   }
-  const std::string used =
-      cuda::thread_prelude({"tw_atomic_min_relaxed_block"}, cuda::PreludeKind::cuda);
+  const std::string used = cuda::thread_prelude({"tw_atomic_min_relaxed_block"}, cpu::Thread::cuda);
   EXPECT_LT(used.find("tw_atomic_cas_relaxed_block("), used.find("tw_atomic_min_relaxed_block("));
 }
 
 TEST(ThreadPrelude, UnknownFunctionIsNamed) {
   TW_EXPECT_ERROR(InternalError, "no function 'tw_nothing'",
-                  [] { cuda::thread_prelude({"tw_nothing"}, cuda::PreludeKind::cuda); });
+                  [] { cuda::thread_prelude({"tw_nothing"}, cpu::Thread::cuda); });
 }
 
 TEST(ThreadPrelude, HostCompilerTakesEveryFunction) {
@@ -107,12 +106,11 @@ TEST(ThreadPrelude, HostCompilerTakesEveryFunction) {
 }
 
 TEST(ThreadPrelude, NvrtcTakesEveryFunction) {
-  const Nvrtc nvrtc;
-  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
   std::set<std::string> all;
   for (const std::string& name : cuda::thread_function_names()) all.insert(name);
-  const std::string text = cuda::thread_prelude(all, cuda::PreludeKind::cuda) + program_of_all();
-  for (const char* arch : {"sm_80", "sm_90a"}) EXPECT_EQ(nvrtc.compile(text, arch), "") << arch;
+  const std::string text = cuda::thread_prelude(all, cpu::Thread::cuda) + program_of_all();
+  for (const char* arch : {"sm_80", "sm_90a"})
+    EXPECT_NO_THROW(compile_cubin(find_nvrtc(), arch, text, false)) << arch;
 }
 
 }  // namespace

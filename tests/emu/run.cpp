@@ -13,7 +13,7 @@ std::string with_prelude(const std::string& program) {
   for (const std::string& name : cuda::thread_function_names()) {
     if (program.find(name) != std::string::npos) used.insert(name);
   }
-  return cuda::thread_prelude(used, cuda::PreludeKind::emulated) + program;
+  return cuda::thread_prelude(used, cpu::Thread::emulated) + program;
 }
 
 Case make_case(const std::string& program, int64_t blocks, int threads, int64_t shared_bytes,

@@ -11,11 +11,7 @@
 
 namespace tw::test {
 
-/// That of .venv, which requirements.txt names, when there is no other.
-static const Nvrtc& nvrtc() {
-  setenv("VIRTUAL_ENV", TW_TEST_DIR "/../../.venv", 1);
-  return find_nvrtc();
-}
+static const Nvrtc& nvrtc() { return find_nvrtc(); }
 
 static const char* const kScale =
     "extern \"C\" __global__ void tw_scale(float* p) { p[threadIdx.x] *= 3; }\n";

@@ -21,6 +21,8 @@ static bool ran_everything() {
 
 /// The main of every test program: fails too when a golden file is left over.
 int main(int argc, char** argv) {
+  // Tools of Python packages, NVRTC for one, where no other environment is in use.
+  setenv("VIRTUAL_ENV", TW_TEST_DIR "/../../.venv", 0);
   testing::InitGoogleTest(&argc, argv);
   int status = RUN_ALL_TESTS();
   if (!tw::test::ran_everything()) return status;

@@ -132,8 +132,7 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   if (memory) out.line(s.call("sync") + "();");
   out.close();
   out.close();
-  const std::string functions = thread_prelude(
-      s.c.prelude.outside(), kind == cpu::Thread::cuda ? PreludeKind::cuda : PreludeKind::emulated);
+  const std::string functions = thread_prelude(s.c.prelude.outside(), kind);
   return {fmt::format("{}\n{}\n{}", functions, s.c.prelude.text(""), out.text()), threads,
           s.shared_most, round_up(s.workspace_most, 16)};
 }

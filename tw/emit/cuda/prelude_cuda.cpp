@@ -58,10 +58,10 @@ std::vector<std::string> thread_function_names() {
   return names;
 }
 
-std::string thread_prelude(const std::set<std::string>& used, PreludeKind kind) {
+std::string thread_prelude(const std::set<std::string>& used, cpu::Thread kind) {
   std::set<size_t> taken;  // a function stands behind those that it uses
   for (const std::string& name : used) take(name, taken);
-  const bool cuda = kind == PreludeKind::cuda;
+  const bool cuda = kind == cpu::Thread::cuda;
   std::string text = cuda ? kTypes : std::string(kTypes) + kEmulatedHead;
   for (const size_t i : taken) {
     const ThreadFunction& f = table().functions[i];

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace tw::cuda {
+#include "tw/emit/cpu/prelude.h"
 
-/// For whom emitted CUDA text is printed: NVRTC, or a C++ compiler whose object the emulator runs.
-enum class PreludeKind : uint8_t { cuda, emulated };
+namespace tw::cuda {
 
 /// What emitted text calls for anything that is no plain C++: numbers of threads and blocks,
 /// barriers, shuffles, atomics, matrix instructions. One meaning, two texts.
@@ -24,7 +23,7 @@ std::vector<std::string> thread_function_names();
 
 /// Types of numbers and the functions asked for, with what they use. Throws InternalError for a
 /// name that is none.
-std::string thread_prelude(const std::set<std::string>& used, PreludeKind kind);
+std::string thread_prelude(const std::set<std::string>& used, cpu::Thread kind);
 
 /// The parts of the table.
 std::vector<ThreadFunction> warp_functions();
