@@ -49,6 +49,13 @@ struct Function {
 };
 
 FakeCuda g_fake;
+
+/// The driver takes back what is left when a process ends.
+struct TakesBack {
+  ~TakesBack() {
+    for (const auto& [p, memory] : g_fake.allocated) std::free(p);
+  }
+} g_takes_back;
 std::array<Context, 8> g_primary;
 thread_local std::vector<void*> t_stack;
 uint64_t g_moment = 0;
