@@ -1,8 +1,8 @@
 #include "tw/emu/device.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <thread>
 
 #include "tw/base/error.h"
 #include "tw/ir/print.h"
@@ -40,6 +40,23 @@ TEST(EmuDevice, RunsKernelsInMemoryOfTheHost) {
   k({x}, {y});
   for (int64_t i = 0; i < 1000; ++i) ASSERT_EQ(get(y, i), 2.0 * static_cast<double>(i)) << i;
   EXPECT_EQ(k.mapping().substr(0, 5), "cuda1");
+}
+
+TEST(EmuDevice, AtomicsOrderZeros) {
+  register_emulator();
+  const Device d = Device::open("emu:0");
+  for (const std::string op : {"min", "max"}) {
+    const Kernel k = compile(
+        parse("program zeros\nin x: f32[2]\ninout y: f32[2]\ngrid (1)\n%0 = load x{0} : f32[2]\n"
+              "%1 = iota axis 0 : i64[2]\natomic " +
+              op + " relaxed device %0 to y{%1}\n"),
+        d);
+    const Tensor x = empty(d, f32, {2}), y = empty(d, f32, {2});
+    set(x, 0, 0.0), set(x, 1, -0.0);
+    set(y, 0, -0.0), set(y, 1, 0.0);
+    k({x}, {y});
+    for (int64_t i = 0; i < 2; ++i) EXPECT_EQ(std::signbit(get(y, i)), op == "min") << op << i;
+  }
 }
 
 TEST(EmuDevice, AFaultIsAnError) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fmt/format.h>
 #include <string_view>
@@ -14,8 +15,10 @@ T updated(std::string_view op, T old, T value) {
   if (op == "exch") return value;
   if constexpr (std::is_floating_point_v<T>) {
     if (op == "add") return old + value;
-    if (op == "min") return old != old || old < value ? old : value;
-    if (op == "max") return old != old || old > value ? old : value;
+    // What is no number wins; -0 is below +0.
+    const bool equal = old == value, negative = std::signbit(old);
+    if (op == "min") return old != old || old < value || (equal && negative) ? old : value;
+    if (op == "max") return old != old || old > value || (equal && !negative) ? old : value;
   } else {
     const auto a = static_cast<Bits>(old), b = static_cast<Bits>(value);
     if (op == "add") return static_cast<T>(a + b);

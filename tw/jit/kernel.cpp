@@ -115,6 +115,7 @@ struct Kernel::State {
       case DeviceKind::cpu:
         return eject_cpu(lower(silent, any), any, device.cpu(), options.mapping, names);
       case DeviceKind::cuda:
+      case DeviceKind::emu:
         return eject_cuda({lower(silent, s), s}, {lower(silent, any), any}, device.gpu(),
                           options.mapping, names);
       case DeviceKind::emu:
