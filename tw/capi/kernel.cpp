@@ -106,7 +106,8 @@ const kernels::Argument& argument(const tw_kernel* k, size_t i) {
 }
 
 tw_kernel* open(const Device& d, const KernelEntry& k, const Problem& p, CompileOptions options) {
-  Kernel kernel = compile(k.trace(p, d.target(options.threads)), d, std::move(options));
+  Program program = k.trace(p, d.target(options.threads));
+  Kernel kernel = compile(std::move(program), d, std::move(options));
   std::string mapping = kernel.mapping();
   return new tw_kernel{d, k.arguments(p), std::move(kernel), std::move(mapping), {}, {}};
 }

@@ -186,7 +186,10 @@ measure::Job job_of(const BenchCase& c) {
     if (!a.output) sorted.push_back(a.domain == check::Domain::sorted);
   job.fill = [sorted](int input, const TensorView& to, uint64_t seed) {
     if (!sorted[static_cast<size_t>(input)]) return fill_uniform(to, seed);
-    for (int64_t i = 0; i < to.count(); ++i) set(to, i, static_cast<double>(i / kAlike));
+    for (int64_t i = 0; i < to.count(); ++i) {
+      const int64_t id = i / kAlike;
+      set(to, i, static_cast<double>(id));
+    }
   };
   const auto expectations = std::make_shared<Expectations>(c);
   job.verify = [expectations](const measure::TensorSet& set, uint64_t seed) {

@@ -17,8 +17,8 @@ T updated(std::string_view op, T old, T value) {
     if (op == "add") return old + value;
     // What is no number wins; -0 is below +0.
     const bool equal = old == value, negative = std::signbit(old);
-    if (op == "min") return old != old || old < value || (equal && negative) ? old : value;
-    if (op == "max") return old != old || old > value || (equal && !negative) ? old : value;
+    if (op == "min") return std::isnan(old) || old < value || (equal && negative) ? old : value;
+    if (op == "max") return std::isnan(old) || old > value || (equal && !negative) ? old : value;
   } else {
     const auto a = static_cast<Bits>(old), b = static_cast<Bits>(value);
     if (op == "add") return static_cast<T>(a + b);

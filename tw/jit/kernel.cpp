@@ -118,9 +118,6 @@ struct Kernel::State {
       case DeviceKind::emu:
         return eject_cuda({lower(silent, s), s}, {lower(silent, any), any}, device.gpu(),
                           options.mapping, names);
-      case DeviceKind::emu:
-        throw UserError("emu:0 has no source to eject",
-                        "eject for the GPU's architecture, e.g. sm_90a");
     }
     throw InternalError("a device of no kind");
   }
