@@ -12,28 +12,38 @@
 namespace tw::cuda {
 namespace {
 
-/// Writes r to the storage at the nest's place.
-void write_memory(Nest& n, const Reg& r, const Storage& target) {
-  cpu::write_element(n.expression(), r, {.storage = &target}, n.at(), "");
-}
-
-/// Memory of the block that holds all of v: written by the threads that hold first copies.
-void spread(State& s, ValueId v, const std::function<Reg(Nest&)>& element, Footprint f,
+/// Memory of the block that holds all of v.
+void spread(State& s, ValueId v, const std::function<Reg(Nest&)>& element, const Footprint& reads,
             Writer& out) {
   const Storage storage = s.c.storage.at(v);
-  Nest n(s, s.placement.layout_of(s.program().type(v).shape));
   s.c.storage.erase(v);  // it is not there yet
-  n.guard();
-  n.require(0, s.first_copy(s.placement.layout_of(s.program().type(v).shape)));
-  write_memory(n, element(n), storage);
+  fill_memory(s, s.placement.layout_of(s.program().type(v).shape), storage, s.memory_of.at(v),
+              element, reads, out);
   s.c.storage[v] = storage;
-  f.writes.push_back(s.memory_of.at(v));
-  Writer text;
-  n.emit(text);
-  s.append(f, text, out);
 }
 
 }  // namespace
+
+Coords tensor_place(const State& s, const View& view, const Coords& at) {
+  Coords coords(view.origin.begin(), view.origin.end());
+  for (size_t k = 0; k < view.axes.size(); ++k) {
+    coords[view.axes[k]] = simplify(coords[view.axes[k]] + at[k], s.c.facts);
+  }
+  return coords;
+}
+
+void fill_memory(State& s, const layout::ThreadValue& l, const Storage& storage,
+                 const Touched& where, const std::function<Reg(Nest&)>& element, Footprint reads,
+                 Writer& out) {
+  Nest n(s, l);
+  n.guard();
+  n.require(0, s.first_copy(l));
+  cpu::write_element(n.expression(), element(n), {.storage = &storage}, n.at(), "");
+  reads.writes.push_back(where);
+  Writer text;
+  n.emit(text);
+  s.append(reads, text, out);
+}
 
 void keep_elements(State& s, ValueId v, const std::function<Reg(Nest&)>& element,
                    const Footprint& reads, Writer& out) {
@@ -225,10 +235,7 @@ void emit_store(State& s, const Op& op, Writer& out) {
   Nest n(s, l);
   n.guard();
   n.require(0, s.first_copy(l));
-  Coords coords(view.origin.begin(), view.origin.end());
-  for (size_t k = 0; k < view.axes.size(); ++k) {
-    coords[view.axes[k]] = simplify(coords[view.axes[k]] + n.at()[k], s.c.facts);
-  }
+  const Coords coords = tensor_place(s, view, n.at());
   for (const cpu::Bound& b : cpu::open_bounds(s.c, view.param, coords)) {
     n.require(n.depth_of(b.at), cpu::condition(s.c, b));
   }

@@ -338,15 +338,9 @@ class Reduction {
   void through_memory(ValueId v, const Tile& acc, Writer& out) {
     s_.reserve(v, out);
     const Storage storage = s_.c.storage.at(v);
-    Nest n(s_, folded_);
-    n.guard();
-    n.require(0, s_.first_copy(folded_));
-    cpu::write_element(n.expression(), result(n, acc, v), {.storage = &storage}, n.at(), "");
-    Footprint f;
-    f.writes.push_back(s_.memory_of.at(v));
-    Writer text;
-    n.emit(text);
-    s_.append(f, text, out);
+    fill_memory(
+        s_, folded_, storage, s_.memory_of.at(v), [&](Nest& n) { return result(n, acc, v); }, {},
+        out);
   }
 
   State& s_;

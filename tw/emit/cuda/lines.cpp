@@ -16,16 +16,9 @@ void copy_into(State& s, ValueId v, ValueId result, Writer& out) {
   s.reserve(result, out, false);
   const Storage storage = s.c.storage.at(result);
   s.c.storage.erase(result);
-  const layout::ThreadValue& l = s.placement.layout_of(storage.type.shape);
-  Nest n(s, l);
-  n.guard();
-  n.require(0, s.first_copy(l));
-  cpu::write_element(n.expression(), n.value(v), {.storage = &storage}, n.at(), "");
-  Footprint f = s.reads_of(v);
-  f.writes.push_back(s.memory_of.at(result));
-  Writer text;
-  n.emit(text);
-  s.append(f, text, out);
+  fill_memory(
+      s, s.placement.layout_of(storage.type.shape), storage, s.memory_of.at(result),
+      [v](Nest& n) { return n.value(v); }, s.reads_of(v), out);
   s.c.storage[result] = storage;
 }
 
@@ -143,16 +136,9 @@ Part part_in_memory(State& s, const Op& op, size_t part, Footprint& f, Writer& o
         s.reserve_bytes(s.c.prelude.type(reg), "pairs", count(type.shape) * bytes(reg),
                         to_string(type), out, where);
     const Storage storage = memory_at(name, type);
-    const layout::ThreadValue& l = s.placement.layout_of(type.shape);
-    Nest n(s, l);
-    n.guard();
-    n.require(0, s.first_copy(l));
-    cpu::write_element(n.expression(), n.value(v), {.storage = &storage}, n.at(), "");
-    Footprint own = s.reads_of(v);
-    own.writes.push_back(where);
-    Writer text;
-    n.emit(text);
-    s.append(own, text, out);
+    fill_memory(
+        s, s.placement.layout_of(type.shape), storage, where, [v](Nest& n) { return n.value(v); },
+        s.reads_of(v), out);
     f.reads.push_back(where);
     return storage;
   };

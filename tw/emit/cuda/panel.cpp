@@ -6,7 +6,7 @@
 
 #include "tw/base/round.h"
 #include "tw/emit/cpu/op_table.h"
-#include "tw/emit/cuda/nest.h"
+#include "tw/emit/cuda/statements.h"
 
 namespace tw::cuda {
 
@@ -124,12 +124,7 @@ class PanelNest {
     }
     return text;
   }
-  Coords coords(const View& view) const {
-    Coords c(view.origin.begin(), view.origin.end());
-    for (size_t k = 0; k < view.axes.size(); ++k)
-      c[view.axes[k]] = simplify(c[view.axes[k]] + nest.at()[k], s_.c.facts);
-    return c;
-  }
+  Coords coords(const View& view) const { return tensor_place(s_, view, nest.at()); }
 
  private:
   State& s_;

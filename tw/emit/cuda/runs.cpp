@@ -11,15 +11,6 @@ namespace {
 
 constexpr int64_t kAccessBytes = 16;
 
-/// Coordinates in the tensor of the nest's place in a view.
-Coords tensor_place(State& s, const View& view, const Coords& at) {
-  Coords coords(view.origin.begin(), view.origin.end());
-  for (size_t k = 0; k < view.axes.size(); ++k) {
-    coords[view.axes[k]] = simplify(coords[view.axes[k]] + at[k], s.c.facts);
-  }
-  return coords;
-}
-
 /// The tile axis that lies along the tensor's unit axis.
 std::optional<size_t> unit_tile_axis(const State& s, const View& view) {
   const int unit = s.c.specialisation.params[view.param].unit_axis;
@@ -70,12 +61,6 @@ std::string pack_type(State& s, DType t, int64_t count) {
   s.c.prelude.outside("Pack");
   return fmt::format("Pack<{}, {}>", stored_type(s, t), count);
 }
-
-/// The address of the first element as a pack; the loops that it needs.
-struct Access {
-  std::string pointer;
-  uint32_t loops = 0;
-};
 
 /// A nest over runs: the loop over a run's elements is left out, that over its pieces is not.
 class RunNest {

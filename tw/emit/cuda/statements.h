@@ -12,6 +12,13 @@ void emit_kept(State& s, const Op& op, Writer& out);
 /// Keeps elements that `element` gives inside a nest, as the results of other statements are.
 void keep_elements(State& s, ValueId v, const std::function<Reg(Nest&)>& element,
                    const Footprint& reads, Writer& out);
+/// Writes a tile's elements, which `element` gives inside a nest over the layout, to memory of the
+/// block: by the threads that hold first copies. `reads`: what they are computed from.
+void fill_memory(State& s, const layout::ThreadValue& l, const Storage& storage,
+                 const Touched& where, const std::function<Reg(Nest&)>& element, Footprint reads,
+                 Writer& out);
+/// Coordinates in the tensor of the place `at` of a view.
+Coords tensor_place(const State& s, const View& view, const Coords& at);
 /// Sets the tile `target` (registers, or memory) to the elements of v.
 void assign(State& s, ValueId v, ValueId target, Writer& out);
 
