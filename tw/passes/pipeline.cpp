@@ -54,8 +54,8 @@ std::vector<const Pass*> all_passes() {
   std::vector<const Pass*> all;
   for (const Pass& pass : kCpu) all.push_back(&pass);
   for (const Pass& pass : kCuda) {
-    if (std::ranges::none_of(kCpu, [&](const Pass& p) { return p.run == pass.run; }) &&
-        &pass != &kCuda[0])
+    const std::string_view name = pass.name;
+    if (std::ranges::none_of(kCpu, [&](const Pass& p) { return p.name == name; }))
       all.push_back(&pass);
   }
   return all;

@@ -58,9 +58,7 @@ class PlainDot {
     const ValueId v = op_.out[0];
     const layout::ThreadValue& l = s_.placement.layout_of(shape_);
     const Tile sums{s_.c.fresh("sum"), {sum_type(), shape_}, l};
-    const std::string type = s_.c.prelude.type(sum_type());
-    out.line(sums.variable() ? fmt::format("{} {};", type, sums.name)
-                             : fmt::format("{} {}[{}];", type, sums.name, l.registers()));
+    s_.declare_registers(sums, out);
     Writer text;
     {
       Nest n(s_, l);
@@ -76,8 +74,7 @@ class PlainDot {
     Nest n(s_, l);
     n.guard();
     Expression& e = n.expression();
-    const uint32_t all = e.depth() == 0 ? 0 : (1u << e.depth()) - 1;
-    const Reg sum{n.place(sums), sum_type(), 1, all, 0};
+    const Reg sum{n.place(sums), sum_type(), 1, all_loops(e), 0};
     write_register(n, product(e, n.at(), sum, Expr::symbol(step)), sums);
     n.emit(text);
     text.close();
@@ -86,8 +83,7 @@ class PlainDot {
         s_, v,
         [&](Nest& to) {
           Expression& x = to.expression();
-          const uint32_t loops = x.depth() == 0 ? 0 : (1u << x.depth()) - 1;
-          return x.rounded(Reg{to.place(sums), type_, 1, loops, 0});
+          return x.rounded(Reg{to.place(sums), type_, 1, all_loops(x), 0});
         },
         {}, out);
   }
@@ -111,7 +107,7 @@ class PlainDot {
           body.append(inner.body(0));
           body.line(fmt::format("{} = {};", sum, next.text));
           body.close();
-          return Reg{sum, type_, 1, e.depth() == 0 ? 0 : (1u << e.depth()) - 1, 0};
+          return Reg{sum, type_, 1, all_loops(e), 0};
         },
         f, out);
   }

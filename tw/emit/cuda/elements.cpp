@@ -202,10 +202,6 @@ bool keeps_apart(const State& s, const Op& store) {
   return alone;
 }
 
-}  // namespace
-
-namespace {
-
 /// Elements that share bytes go to one thread: eight are whole bytes whatever their width, and rows
 /// begin with a byte.
 layout::ThreadValue packed_layout(const State& s, Extents shape) {
@@ -253,10 +249,6 @@ std::optional<AtomicOp> commuting(const Op& op) {
   const bool exchanges = a.op == AtomicOp::exch || a.op == AtomicOp::cas;
   return exchanges || a.order != MemoryOrder::relaxed ? std::nullopt : std::optional(a.op);
 }
-
-}  // namespace
-
-namespace {
 
 /// Whether no two elements of a scatter go to one place: along each axis of the tile some
 /// coordinate moves, and along no other.

@@ -63,9 +63,7 @@ class Reduction {
     for (size_t k = 0; k < op_.in.size(); ++k) {
       Type type{held(k), s_.program().type(op_.out[k]).shape};
       Tile t{s_.c.fresh("acc"), type, folded_};
-      const std::string element = s_.c.prelude.type(register_type(type.dtype));
-      out.line(t.variable() ? fmt::format("{} {};", element, t.name)
-                            : fmt::format("{} {}[{}];", element, t.name, folded_.registers()));
+      s_.declare_registers(t, out);
       acc_.push_back(t);
     }
   }
@@ -78,8 +76,12 @@ class Reduction {
     return along;
   }
 
-  Reg accumulator(const Nest& n, size_t k) const {
-    return Reg{n.place(acc_[k]), acc_[k].type.dtype, 1, UINT32_MAX, 0};
+  /// What uses an accumulator stands in the innermost loop.
+  Regs accumulators(Nest& n) const {
+    Regs r;
+    for (const Tile& t : acc_)
+      r.push_back({n.place(t), t.type.dtype, 1, innermost(n.expression()), 0});
+    return r;
   }
 
   Regs combine(Expression& e, const Regs& a, const Regs& b) {
@@ -98,22 +100,14 @@ class Reduction {
     Expression& e = n.expression();
     if (custom() && along.empty()) return;
     if (custom()) skip_first(n);
-    const Regs x = elements(n);
+    Regs x = elements(n);
     if (whole_.has_holes(axis_)) guard_axis(n, axis_);
     if (s_.guards(reads_)) guard_other_axes(n);
-    Regs acc;
-    for (size_t k = 0; k < acc_.size(); ++k) acc.push_back(accumulator(n, k));
-    write(n, combine_here(e, acc, x));
+    for (Reg& r : x) r.loops |= innermost(e);
+    write(n, combine(e, accumulators(n), x));
     n.emit(out);
   }
 
-  /// Statements that use accumulators stand in the innermost loop.
-  Regs combine_here(Expression& e, const Regs& acc, Regs x) {
-    for (Reg& r : x) r.loops |= innermost(e);
-    Regs a = acc;
-    for (Reg& r : a) r.loops = innermost(e);
-    return combine(e, a, x);
-  }
   static uint32_t innermost(const Expression& e) {
     return e.depth() == 0 ? 0 : 1u << (e.depth() - 1);
   }
@@ -171,10 +165,9 @@ class Reduction {
   void exchange(int64_t bit, Writer& out) {
     Nest n(s_, folded_);
     Expression& e = n.expression();
-    Regs mine, other;
+    const Regs mine = accumulators(n);
+    Regs other;
     for (size_t k = 0; k < acc_.size(); ++k) {
-      mine.push_back(accumulator(n, k));
-      mine[k].loops = innermost(e);
       other.push_back(
           e.define(acc_[k].type.dtype, 1, innermost(e),
                    fmt::format("{}({}, {})", s_.call("shuffle_xor"), mine[k].text, bit)));
@@ -300,12 +293,10 @@ class Reduction {
     n.guard();
     Expression& e = n.expression();
     const Expr warp = n.add_loop("w", w.count - 1, true);
-    Regs mine, other;
-    for (size_t k = 0; k < parts.size(); ++k) {
-      mine.push_back(accumulator(n, k));
-      mine[k].loops = innermost(e);
+    const Regs mine = accumulators(n);
+    Regs other;
+    for (size_t k = 0; k < parts.size(); ++k)
       other.push_back(e.define(acc_[k].type.dtype, 1, innermost(e), part(n, k, warp + 1)));
-    }
     write(n, combine(e, mine, other));
     n.emit(text);
     Footprint f;
@@ -330,8 +321,7 @@ class Reduction {
 
   Reg result(Nest& n, const Tile& acc, ValueId v) {
     Expression& e = n.expression();
-    Reg r{n.place(acc), s_.program().type(v).dtype, 1, innermost(e), 0};
-    if (e.depth() > 0) r.loops = (1u << e.depth()) - 1;
+    const Reg r{n.place(acc), s_.program().type(v).dtype, 1, all_loops(e), 0};
     return custom() ? r : e.rounded(r);
   }
 

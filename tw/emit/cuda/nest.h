@@ -69,6 +69,10 @@ std::string quotient(const State& s, const Expr& index, int64_t n);
 /// The element of that index in an array of packs of n.
 std::string in_packs(const State& s, const std::string& name, const Expr& index, int64_t n);
 
+/// The bits of all loops of the expression: what such a register is part of stands in the
+/// innermost.
+inline uint32_t all_loops(const Expression& e) { return (1u << e.depth()) - 1; }
+
 /// Writes r to the register of the target at the nest's place.
 void write_register(Nest& n, const Reg& r, const Tile& target);
 

@@ -65,10 +65,9 @@ void PanelDot::finish(const Writer& text, Writer& out) {
   keep_elements(
       s_, op_.out[0],
       [&](Nest& to) {
-        const int depth = to.expression().depth();
         const std::string place = to.place(sums_);
         return Reg{sums_.variable() ? place + "[0]" : place, sums_.type.dtype, 1,
-                   depth == 0 ? 0 : (1u << depth) - 1, 0};
+                   all_loops(to.expression()), 0};
       },
       {}, out);
 }

@@ -91,17 +91,17 @@ std::string State::first_copy(const ThreadValue& l) {
   return text;
 }
 
+void State::declare_registers(const Tile& t, Writer& out, const std::string& note) {
+  const std::string element = c.prelude.type(register_type(t.type.dtype));
+  const std::string extent = t.variable() ? "" : fmt::format("[{}]", t.layout.registers());
+  out.line(fmt::format("{} {}{};{}", element, t.name, extent, note));
+}
+
 const Tile& State::declare(ValueId v, Writer& out) {
   const Type& type = program().type(v);
   Tile& t = tiles[v];
   t = {c.name_of(v), type, placement.layout_of(type.shape)};
-  const std::string element = c.prelude.type(register_type(type.dtype));
-  const std::string note = fmt::format("  // {}", to_string(type));
-  if (t.variable()) {
-    out.line(fmt::format("{} {};{}", element, t.name, note));
-  } else {
-    out.line(fmt::format("{} {}[{}];{}", element, t.name, t.layout.registers(), note));
-  }
+  declare_registers(t, out, fmt::format("  // {}", to_string(type)));
   return t;
 }
 

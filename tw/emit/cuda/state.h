@@ -98,6 +98,8 @@ class State {
   std::string digit(int64_t below, int64_t extent);
   std::string call(const std::string& function);  ///< notes it as used; returns its name
 
+  /// Declares the registers of a tile; `note` ends the line.
+  void declare_registers(const Tile& t, Writer& out, const std::string& note = "");
   /// Declares a tile of registers for the value.
   const Tile& declare(ValueId v, Writer& out);
   /// Reserves memory of the block and makes it the value's storage. `padded`: rows that begin in
