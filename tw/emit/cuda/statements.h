@@ -34,6 +34,7 @@ void emit_dot(State& s, const Op& op, Writer& out);
 struct Run {
   int64_t count = 1;   ///< neighbours of one access
   int64_t pieces = 1;  ///< accesses that follow each other
+  bool whole = false;  ///< none lies partly inside the tensor
 };
 /// The run for tiles of layout `l` in a view, where addresses are known to allow it.
 std::optional<Run> run_of(State& s, const layout::ThreadValue& l, const View& view);
