@@ -100,7 +100,7 @@ void emit_count(const Program& safe, Writer& out) {
   out.line("}  // namespace\n");
 }
 
-/// When a call has the facts of addresses.
+/// When a call has the facts of addresses and of rows that are whole runs.
 std::string condition(const Program& p, const Specialisation& s, const Names& names) {
   std::string text;
   for (size_t k = 0; k < s.params.size(); ++k) {
@@ -108,10 +108,12 @@ std::string condition(const Program& p, const Specialisation& s, const Names& na
     if (!facts.aligned) continue;
     text +=
         fmt::format("{}(uintptr_t){} % 16 == 0", text.empty() ? "" : " &&\n    ", names.tensors[k]);
+    const int64_t run = 128 / bits(p.params[k].dtype);
+    if (facts.whole)
+      text += fmt::format(" && {}[{}] % {} == 0", names.dims[k], facts.unit_axis, run);
     for (int axis = 0; axis < facts.rank; ++axis) {
       if (axis == facts.unit_axis || (facts.zero_stride >> axis & 1)) continue;
-      text += fmt::format(" && {}[{}] % {} == 0", names.strides[k], axis,
-                          128 / bits(p.params[k].dtype));
+      text += fmt::format(" && {}[{}] % {} == 0", names.strides[k], axis, run);
     }
   }
   return text;
@@ -193,7 +195,9 @@ std::string header_of(const std::vector<Variant>& all, const Program& p, const N
       "/// Where ptxas tells of spills (-Xptxas -v), a smaller TW_BLOCKS leaves registers enough.");
   if (all.size() > 1) {
     out.line(
-        "/// It is faster where addresses and strides other than 1 are multiples of 16 bytes.");
+        "/// It is faster where addresses, strides other than 1 and, where it was ejected for "
+        "such, "
+        "rows\n/// are multiples of 16 bytes.");
   }
   out.line(ejected::signature("cudaError_t", p, names, last_parameters(workspace, true)) + ";");
   return out.text();
