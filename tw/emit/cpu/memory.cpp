@@ -464,7 +464,11 @@ Reg Expression::positive(const Expr& e) {
     }
   }
   if (!in_lanes(loops)) {
-    return define(b1, 1, loops, fmt::format("{} >= 1", c_.text(e)));
+    const Parts parts = c_.prelude.for_thread() ? parts_of(c_, e) : Parts{0, e};
+    const Bound below{simplify(0 - parts.near, c_.facts), parts.far, false, true};
+    return define(
+        b1, 1, loops,
+        parts.near.is_constant() ? fmt::format("{} >= 1", c_.text(e)) : condition(c_, below));
   }
   if (joined_ > 1) joinable_ = false;
   const std::optional<int64_t> s = slope(e, loops_[lane_loop_], c_.facts);

@@ -114,14 +114,6 @@ Moments merged_moments(const Norm& c, const TensorRef& X) {
   return {mean, squares.inverse_root(c.length(), c.eps).named("rstd")};
 }
 
-/// The row of a tile, read once.
-Moments moments_of(const Norm& c, const Tile& x) {
-  Tile mean = row_sum(x) / c.length();
-  SquareSum squares(c.k, c.t.rows);
-  squares.add(where(c.inside(0), x - mean, 0.f));
-  return {mean, squares.inverse_root(c.length(), c.eps)};
-}
-
 /// rmsnorm of X, or of X + R, whose sums are stored in S.
 struct RootMeanSquare {
   DType type;
@@ -172,16 +164,19 @@ Program layernorm(DType type, const RowTiling& t, float eps) {
   TensorRef Y = k.output("Y", type, {M, N});
 
   const Norm row{k, t, eps, k.grid(cdiv(M, t.rows))[0], N};
-  const auto give = [&](const Norm& c, const Index& j, const Tile& x, const Moments& m) {
-    c.put(Y, j, (x - m.mean) * m.rstd * c.columns(gamma, j) + c.columns(beta, j), type);
+  const auto give = [&](const Norm& c, const Index& j, const Tile& normal) {
+    c.put(Y, j, normal * c.columns(gamma, j) + c.columns(beta, j), type);
   };
   const auto whole = [&](const Norm& c) {
     Tile x = c.chunk(X, 0);
-    give(c, 0, x, moments_of(c, x));
+    Tile d = where(c.inside(0), x - row_sum(x) / c.length(), 0.f);
+    SquareSum squares(k, c.t.rows);
+    squares.add(d);
+    give(c, 0, d * squares.inverse_root(c.length(), c.eps));
   };
   const auto by_chunks = [&](const Norm& c) {
     const Moments m = t.few_reads ? merged_moments(c, X) : moments(c, X);
-    for (Index j : k.range(cdiv(N, c.t.cols))) give(c, j, c.chunk(X, j), m);
+    for (Index j : k.range(cdiv(N, c.t.cols))) give(c, j, (c.chunk(X, j) - m.mean) * m.rstd);
   };
   row.when_whole(whole, by_chunks);
   return k.finish();
