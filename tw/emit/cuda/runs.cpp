@@ -72,9 +72,12 @@ std::string pack_type(State& s, const Packs& p) {
                      p.count / p.per_word());
 }
 
-Packs declare_packs(State& s, DType stored, int64_t count, const ThreadValue& l, Writer& out) {
+/// `stages`: of so many iterations of a loop.
+Packs declare_packs(State& s, DType stored, int64_t count, const ThreadValue& l, Writer& out,
+                    int64_t stages = 1) {
   Packs p{s.c.fresh("raw"), stored, count};
-  out.line(fmt::format("{} {}[{}];", pack_type(s, p), p.name, l.registers() / count));
+  out.line(fmt::format("{} {}{}[{}];", pack_type(s, p), p.name,
+                       stages > 1 ? fmt::format("[{}]", stages) : "", l.registers() / count));
   return p;
 }
 
@@ -181,9 +184,9 @@ std::string pad_of(Expression& e, const Packs& p, const Number& pad) {
 
 /// First all reads, so that they are on their way together; what lies outside reads as zeros.
 /// Returns what a run must meet to lie inside.
-std::string read_whole(State& s, const Op& op, const Run& run, const Tile& all, const Packs& packs,
-                       Writer& out) {
-  const auto& [view, pad] = op.as<ViewAttr>();
+std::string read_whole(State& s, const ViewAttr& from, const Run& run, const Tile& all,
+                       const Packs& packs, Writer& out) {
+  const auto& [view, pad] = from;
   RunNest n(s, all.layout, view, run);
   Expression& e = n.nest.expression();
   const std::string condition = n.condition();
@@ -232,14 +235,28 @@ void read_partial(State& s, const Op& op, const Run& run, const Tile& all, const
 
 }  // namespace
 
-void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
+std::string declare_runs(State& s, const Op& op, const Run& run, int64_t stages, Writer& out) {
+  const DType stored = s.program().params[view_of(op)->param].dtype;
+  const ThreadValue l = s.placement.layout_of(s.program().type(op.out[0]).shape);
+  return declare_packs(s, stored, run.count, l, out, stages).name;
+}
+
+bool read_runs(State& s, const Op& op, const ViewAttr& from, const Run& run, const std::string& raw,
+               Writer& out) {
+  const Type& type = s.program().type(op.out[0]);
+  const Tile all{raw, type, s.placement.layout_of(type.shape)};
+  const Packs packs{raw, s.program().params[from.view.param].dtype, run.count};
+  return !read_whole(s, from, run, all, packs, out).empty() && !run.whole;
+}
+
+void unpack_runs(State& s, const Op& op, const Run& run, const std::string& raw, bool partial,
+                 Writer& out) {
   const ValueId v = op.out[0];
   const DType stored = s.program().params[view_of(op)->param].dtype;
   const ThreadValue l = s.placement.layout_of(s.program().type(v).shape);
-  const Packs packs = declare_packs(s, stored, run.count, l, out);
-  const Tile all{packs.name, s.program().type(v), l};
-  const std::string condition = read_whole(s, op, run, all, packs, out);
-  if (!condition.empty() && !run.whole) read_partial(s, op, run, all, packs, out);
+  const Packs packs{raw, stored, run.count};
+  const Tile all{raw, s.program().type(v), l};
+  if (partial) read_partial(s, op, run, all, packs, out);
   const Tile& t = s.declare(v, out);
   Nest n(s, l);
   Expression& e = n.expression();
@@ -247,6 +264,12 @@ void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
   e.body(e.depth()).line(
       fmt::format("{} = {}({});", n.place(t), unpack, element_of(s, packs, n.index(all))));
   n.emit(out);
+}
+
+void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
+  const std::string raw = declare_runs(s, op, run, 1, out);
+  const bool partial = read_runs(s, op, op.as<ViewAttr>(), run, raw, out);
+  unpack_runs(s, op, run, raw, partial, out);
 }
 
 namespace {
