@@ -114,9 +114,11 @@ const Nvrtc& find_nvrtc() {
   return *(found = new Nvrtc(loaded ? of_library(loaded) : load_nvrtc(nvrtc_paths())));
 }
 
+// What NVRTC takes from the driver's cache comes without the log that tells of spills.
 std::vector<std::string> nvrtc_flags(const std::string& arch, bool debug) {
-  std::vector<std::string> flags = {"--gpu-architecture=" + arch, "--std=c++17", "-default-device",
-                                    "-diag-suppress=177", "--ptxas-options=-v"};
+  std::vector<std::string> flags = {
+      "--gpu-architecture=" + arch, "--std=c++17",        "-default-device",
+      "-diag-suppress=177",         "--ptxas-options=-v", "--no-cache"};
   if (debug) flags.push_back("-lineinfo");
   return flags;
 }

@@ -20,11 +20,8 @@ bool contains(const Op& loop, Opcode code) {
   return found;
 }
 
-bool mentions(const View& view, const std::function<bool(Symbol)>& wanted) {
-  bool found = false;
-  for (const Expr& e : view.origin)
-    for_each_symbol(e, [&](Symbol x) { found = found || wanted(x); });
-  return found;
+bool mentions_counter(const View& view, Symbol counter) {
+  return std::ranges::any_of(view.origin, [&](const Expr& e) { return mentions(e, counter); });
 }
 
 }  // namespace
@@ -57,7 +54,7 @@ bool Ahead::may_move(const Op& load) const {
   const View& view = load.as<ViewAttr>().view;
   const Symbol counter{SymbolKind::loop, loop_.as<LoopAttr>().loop};
   if (!s_.in_registers(v) || s_.in_memory(v) || s_.placement.operands().bases().contains(v) ||
-      !s_.placement.kept(load) || !mentions(view, [&](Symbol x) { return x == counter; }))
+      !s_.placement.kept(load) || !mentions_counter(view, counter))
     return false;
   const ParamKind kind = s_.program().params[view.param].kind;
   if (kind == ParamKind::in || kind == ParamKind::scratch) return kind == ParamKind::in;
@@ -78,9 +75,7 @@ int64_t Ahead::bytes_of(const Load& l) const {
 
 /// What all instances read is near, in caches: one iteration is enough for it.
 void Ahead::choose_stages() {
-  const auto own = [](const Load& l) {
-    return mentions(l.op->as<ViewAttr>().view, [](Symbol x) { return x.kind == SymbolKind::pid; });
-  };
+  const auto own = [](const Load& l) { return is_own(l.op->as<ViewAttr>().view); };
   std::ranges::stable_partition(loads_, own);
   int64_t all = 0, far = 0;
   const auto too_many = std::ranges::find_if(loads_, [&](const Load& l) {

@@ -149,6 +149,13 @@ class RunNest {
 
 }  // namespace
 
+bool is_own(const View& view) {
+  bool own = false;
+  for (const Expr& e : view.origin)
+    for_each_symbol(e, [&](Symbol x) { own = own || x.kind == SymbolKind::pid; });
+  return own;
+}
+
 std::optional<Run> run_of(State& s, const ThreadValue& l, const View& view) {
   const ParamFacts& facts = s.c.specialisation.params[view.param];
   const DType t = s.program().params[view.param].dtype;
@@ -193,7 +200,8 @@ std::string read_whole(State& s, const ViewAttr& from, const Run& run, const Til
   const std::string pack = pack_type(s, packs);
   const std::string filled = run.whole ? pad_of(e, packs, pad) : "";
   const std::string read =
-      fmt::format("{}<{}>({})", s.call("load_run"), pack, e.address(view.param, n.coords).pointer);
+      fmt::format("{}<{}>({})", s.call(is_own(view) ? "load_once" : "load_run"), pack,
+                  e.address(view.param, n.coords).pointer);
   e.body(e.depth()).line(fmt::format(
       "{}[{}] = {};", packs.name, quotient(s, n.first(all), run.count),
       condition.empty() ? read : fmt::format("{} ? {} : {}{{{}}}", condition, read, pack, filled)));

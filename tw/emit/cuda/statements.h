@@ -36,6 +36,8 @@ struct Run {
   int64_t pieces = 1;  ///< accesses that follow each other
   bool whole = false;  ///< none lies partly inside the tensor
 };
+/// Whether each instance has a place of its own there; what all read is near, in caches.
+bool is_own(const View& view);
 /// The run for tiles of layout `l` in a view, where addresses are known to allow it.
 std::optional<Run> run_of(State& s, const layout::ThreadValue& l, const View& view);
 void load_runs(State& s, const Op& op, const Run& run, Writer& out);

@@ -21,6 +21,16 @@ const char* const kLoadRun =
   return *(const P*)p;
 })";
 
+// What no other block reads stays out of the first cache, where it would displace what all read.
+const char* const kLoadOnce =
+    R"(template <class P> __device__ __forceinline__ P tw_load_once(const void* p) {
+  union { P run; uint4 quad; uint2 pair; unsigned word; } w;
+  if (sizeof(P) == 16) w.quad = __ldcs((const uint4*)p);
+  if (sizeof(P) == 8) w.pair = __ldcs((const uint2*)p);
+  if (sizeof(P) == 4) w.word = __ldcs((const unsigned*)p);
+  return w.run;
+})";
+
 // Elements of one or two bytes in a word.
 const char* const kPart =
     " T tw_part(u32 word, int k) { return (T)(word >> 8 * (int)sizeof(T) * k); }";
@@ -65,6 +75,11 @@ ThreadFunction number(const std::string& type, const std::string& name, const st
       .emulated = "inline " + type + " tw_" + name + "() { return tw_emu_" + name + "(); }"};
 }
 
+std::string emulated_load(const std::string& name) {
+  return "template <class P> P " + name +
+         "(const void* p) {\n  P v;\n  __builtin_memcpy(&v, p, sizeof v);\n  return v;\n}";
+}
+
 /// A template without instructions of its own.
 ThreadFunction both(const std::string& name, const std::string& text) {
   const std::string head = "template <class T> ";
@@ -92,9 +107,8 @@ std::vector<ThreadFunction> warp_functions() {
        "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };"},
       {"tw_store_run", "Pack", kStoreRun,
        "template <class P> void tw_store_run(void* p, P v) { __builtin_memcpy(p, &v, sizeof v); }"},
-      {"tw_load_run", "Pack", kLoadRun,
-       "template <class P> P tw_load_run(const void* p) "
-       "{\n  P v;\n  __builtin_memcpy(&v, p, sizeof v);\n  return v;\n}"},
+      {"tw_load_run", "Pack", kLoadRun, emulated_load("tw_load_run")},
+      {"tw_load_once", "Pack", kLoadOnce, emulated_load("tw_load_once")},
       both("tw_part", kPart),
       both("tw_join", kJoin),
       {"TwWords", "", kWords, ""},
