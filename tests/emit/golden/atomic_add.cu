@@ -18,7 +18,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (i64 i = tw_thread(); i < 256; i += 32) scratch_2[i] = 0;
 
   const i64 i0_end = cdiv(N, 256);
-  Pack<i32, 4> raw[2];
+  Pack<i32, 4> raw[2] = {};
   {
     const i64 ahead = 0;
     if (ahead < i0_end) {

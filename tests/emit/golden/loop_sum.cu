@@ -25,7 +25,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     }
   }
   const i64 i0_end = cdiv(N, 128);
-  Pack<f32, 4> raw[8];
+  Pack<f32, 4> raw[8] = {};
   {
     const i64 ahead = 0;
     if (ahead < i0_end) {

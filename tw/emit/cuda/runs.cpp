@@ -72,12 +72,14 @@ std::string pack_type(State& s, const Packs& p) {
                      p.count / p.per_word());
 }
 
-/// `stages`: of so many iterations of a loop.
+/// `stages`: of so many later iterations of a loop. Those may not be there: without a value ptxas
+/// would keep such registers from one instance to the next.
 Packs declare_packs(State& s, DType stored, int64_t count, const ThreadValue& l, Writer& out,
-                    int64_t stages = 1) {
+                    int64_t stages = 0) {
   Packs p{s.c.fresh("raw"), stored, count};
-  out.line(fmt::format("{} {}{}[{}];", pack_type(s, p), p.name,
-                       stages > 1 ? fmt::format("[{}]", stages) : "", l.registers() / count));
+  out.line(fmt::format("{} {}{}[{}]{};", pack_type(s, p), p.name,
+                       stages > 1 ? fmt::format("[{}]", stages) : "", l.registers() / count,
+                       stages > 0 ? " = {}" : ""));
   return p;
 }
 
@@ -275,7 +277,7 @@ void unpack_runs(State& s, const Op& op, const Run& run, const std::string& raw,
 }
 
 void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
-  const std::string raw = declare_runs(s, op, run, 1, out);
+  const std::string raw = declare_runs(s, op, run, 0, out);
   const bool partial = read_runs(s, op, op.as<ViewAttr>(), run, raw, out);
   unpack_runs(s, op, run, raw, partial, out);
 }

@@ -41,9 +41,9 @@ bool is_own(const View& view);
 /// The run for tiles of layout `l` in a view, where addresses are known to allow it.
 std::optional<Run> run_of(State& s, const layout::ThreadValue& l, const View& view);
 void load_runs(State& s, const Op& op, const Run& run, Writer& out);
-/// Its parts: registers for the runs of so many iterations, whose name is returned; what lies at
-/// the view, as memory holds it, to such registers (returns whether some runs may lie across an
-/// edge of the tensor); the tile from them, with the elements of such runs.
+/// Its parts: registers for the runs (of so many later iterations), whose name is returned; what
+/// lies at the view, as memory holds it, to such registers (returns whether some runs may lie
+/// across an edge of the tensor); the tile from them, with the elements of such runs.
 std::string declare_runs(State& s, const Op& op, const Run& run, int64_t stages, Writer& out);
 bool read_runs(State& s, const Op& op, const ViewAttr& from, const Run& run, const std::string& raw,
                Writer& out);
