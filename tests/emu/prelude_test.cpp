@@ -41,7 +41,6 @@ const char* const kCalls = R"(
   u16 half[2] = {tw_part<u16>(r[0], 1), 2};
   tw_store_run(p, Pack<u32, 1>{{tw_join(half)}});
   tw_store_run(p, tw_load_run<Pack<u32, 2>>(p));
-  tw_store_run(p, tw_load_once<Pack<u32, 2>>(p));
   tw_store_run((f32*)p, Pack<f32, 4>{{d[0], d[1], d[2], d[3]}});
   *(f64*)p = g[0] + e[0];
 )";

@@ -216,7 +216,7 @@ CompiledCuda compile_cubin(const Nvrtc& nvrtc, const std::string& arch, const st
 }
 
 /// Bytes that a thread may spill before more registers are worth fewer blocks.
-static constexpr int64_t kFewSpilled = 16;
+static constexpr int64_t kFewSpilled = 32;
 
 CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
                                     const std::string& text, bool debug) {

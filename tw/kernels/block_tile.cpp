@@ -41,7 +41,8 @@ BlockTile columns_tile(int64_t rows, int64_t columns, int64_t element_bytes, int
                        const GpuMachine& gpu) {
   constexpr int64_t kLine = 128;
   BlockTile t{1, kLine / element_bytes};
-  if (2 * columns < t.cols * gpu.multiprocessors) t.cols /= 2;
+  const int64_t fewest = t.cols * gpu.multiprocessors / (element_bytes <= 2 ? 1 : 2);
+  if (columns < fewest) t.cols /= 2;
   while (columns >= 2 * t.cols * enough_instances(gpu) && t.cols < 256) t.cols *= 2;
   t.rows = extent_for(rows, 8, most / t.cols);
   return t;

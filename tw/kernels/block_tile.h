@@ -31,7 +31,7 @@ BlockTile rows_tile(int64_t rows, int64_t columns, const GpuMachine& gpu,
 BlockTile elements_tile(int64_t rows, int64_t columns, const GpuMachine& gpu);
 
 /// A few columns of many rows, so many elements at most: as wide as a line of the caches at least,
-/// half of it where half of the multiprocessors would have none.
+/// half of it where many of the multiprocessors would have none.
 BlockTile columns_tile(int64_t rows, int64_t columns, int64_t element_bytes, int64_t most,
                        const GpuMachine& gpu);
 

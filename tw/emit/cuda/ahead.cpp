@@ -11,7 +11,7 @@ namespace {
 
 /// Bytes that are on their way to a thread where memory is kept busy (40 KB of a multiprocessor by
 /// 1024 threads), and the most registers that they may take.
-constexpr int64_t kBytesWanted = 40, kMostBytes = 32 * 4;
+constexpr int64_t kBytesWanted = 40, kMostBytes = 16 * 4;
 constexpr int64_t kMostAhead = 4;
 
 bool contains(const Op& loop, Opcode code) {
@@ -29,7 +29,8 @@ bool mentions_counter(const View& view, Symbol counter) {
 Ahead::Ahead(State& s, const Op& loop) : s_(s), loop_(loop) {
   const LoopAttr& a = loop.as<LoopAttr>();
   const Expr trips = simplify(cdiv(a.hi - a.lo, a.step), s.c.facts);
-  if (contains(loop, Opcode::dot) || prove_le(trips, 1, s.c.facts)) return;
+  // Its registers are taken whichever way an instance goes.
+  if (s.branches > 0 || contains(loop, Opcode::dot) || prove_le(trips, 1, s.c.facts)) return;
   find_loads();
   choose_stages();
   for (const Load& l : loads_) s_.fetched.insert(l.op->out[0]);

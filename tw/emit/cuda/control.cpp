@@ -148,7 +148,9 @@ void emit_if(State& s, const Op& op, Writer& out) {
     s.pending = before;
     s.outside = outside;
     const MemoryScope scope(s);
+    ++s.branches;
     emit_region(s, op.regions[k], out);
+    --s.branches;
     assign_all(s, op.regions[k].yields, op.out, out);
     after.add(s.pending);
   }

@@ -127,6 +127,10 @@ void emit_value(State& s, const Op& op, Writer& out) {
   if (op.code == Opcode::load && s.in_registers(v)) {
     const View& view = op.as<ViewAttr>().view;
     const auto run = run_of(s, s.placement.layout_of(s.program().type(v).shape), view);
+    if (run && is_late(s, op, *run)) {
+      s.late[v] = &op;
+      return;
+    }
     if (run) {
       Writer text;
       load_runs(s, op, *run, text);

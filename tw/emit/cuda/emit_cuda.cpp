@@ -109,9 +109,7 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   out.close();
   out.line();
   const int threads = s.placement.threads();
-  // Enough threads of a multiprocessor hide how long memory takes; products want registers.
-  constexpr int kThreadsWanted = 1024;
-  const int blocks = s.placement.multiplies() ? 1 : std::max(1, kThreadsWanted / threads);
+  const int blocks = std::max<int>(1, s.placement.threads_wanted() / threads);
   out.line("// how many blocks of a multiprocessor: they share its registers");
   out.line("#ifndef TW_BLOCKS");
   out.line(fmt::format("#define TW_BLOCKS {}", blocks));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cuda/statements.h"
 
 namespace tw::cuda {
 
@@ -34,6 +35,9 @@ Nest::Nest(State& s, const ThreadValue& l, std::vector<size_t> inner, std::vecto
   for (Expr& e : at_) e = simplify(e, s.c.facts);
   conditions_.resize(loops_.size() + 1);
   for (const auto& [v, tile] : s.tiles) bind(v, tile);
+  for (const auto& [v, load] : s.late) {
+    e_.bind(v, [this, v, load](const Coords& coords) { return read_late(v, *load, coords); });
+  }
 }
 
 Expr Nest::add_loop(const std::string& name, int64_t extent, bool unroll) {
@@ -48,25 +52,53 @@ void Nest::bind(ValueId v, const Tile& t) {
   e_.bind(v, [this, v, &t](const Coords& coords) { return read(v, t, coords); });
 }
 
-/// The axes of the nest along which the coordinates run; an axis of extent 1 runs along none.
-Reg Nest::read(ValueId v, const Tile& t, const Coords& coords) {
+std::optional<std::vector<int>> Nest::axes_of(const Extents& shape, const ThreadValue& l,
+                                              const Coords& coords) const {
   std::vector<int> of;
-  bool here = true;
   for (size_t a = 0; a < coords.size(); ++a) {
     of.push_back(-1);
-    if (t.type.shape[a] == 1) continue;
+    if (shape[a] == 1) continue;
     for (size_t b = 0; b < at_.size() && of[a] < 0; ++b) {
-      if (at_[b] == coords[a] && layout_.tile[b] == t.type.shape[a]) of[a] = static_cast<int>(b);
+      if (at_[b] == coords[a] && layout_.tile[b] == shape[a]) of[a] = static_cast<int>(b);
     }
-    here = here && of[a] >= 0;
+    if (of[a] < 0) return std::nullopt;
   }
-  if (here && layout::renamed(layout_, of, t.type.shape) == t.layout) {
+  return layout::renamed(layout_, of, shape) == l ? std::optional(of) : std::nullopt;
+}
+
+/// Its runs lie along the innermost loop, or the value is wanted at once.
+Reg Nest::read_late(ValueId v, const Op& load, const Coords& coords) {
+  const Type& type = s_.program().type(v);
+  const auto of = axes_of(type.shape, s_.placement.layout_of(type.shape), coords);
+  const bool along = of && !layout_.values.empty() && loop_of_[0] == e_.loop_count() - 1 &&
+                     std::ranges::find(*of, layout_.values[0].axis) != of->end();
+  if (!along) {
+    s_.scatter(v);
+    return e_.literal(type.dtype, Number{});
+  }
+  if (!late_.contains(v)) {
+    Coords first = coords;
+    for (Expr& e : first) {
+      e = simplify(substitute(e,
+                              [&](Symbol x) {
+                                return Expr::symbol(x) == digits_[0] ? std::optional(Expr(0))
+                                                                     : std::nullopt;
+                              }),
+                   s_.c.facts);
+    }
+    late_[v] = cuda::read_late(s_, e_, load, first);
+  }
+  return late_.at(v)(digits_[0]);
+}
+
+Reg Nest::read(ValueId v, const Tile& t, const Coords& coords) {
+  if (const auto of = axes_of(t.type.shape, t.layout, coords)) {
     uint32_t loops = 0;
     for (size_t m = 0; m < layout_.values.size(); ++m) {
-      const bool used = std::ranges::find(of, layout_.values[m].axis) != of.end();
+      const bool used = std::ranges::find(*of, layout_.values[m].axis) != of->end();
       if (used && loop_of_[m] >= 0) loops |= 1u << loop_of_[m];
     }
-    return Reg{place_of(t, of), t.type.dtype, 1, loops, 0};
+    return Reg{place_of(t, *of), t.type.dtype, 1, loops, 0};
   }
   const auto memory = s_.c.storage.find(v);
   if (memory != s_.c.storage.end()) {

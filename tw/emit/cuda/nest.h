@@ -47,7 +47,12 @@ class Nest {
     bool unroll;
   };
   void bind(ValueId v, const Tile& t);
+  /// The axes of the nest along which the coordinates run; an axis of extent 1 runs along none.
+  /// Nothing where the thread's registers hold other places.
+  std::optional<std::vector<int>> axes_of(const Extents& shape, const layout::ThreadValue& l,
+                                          const Coords& coords) const;
   Reg read(ValueId v, const Tile& t, const Coords& coords);
+  Reg read_late(ValueId v, const Op& load, const Coords& coords);
   std::string place_of(const Tile& t, const std::vector<int>& of) const;
   Expr index_of(const std::vector<int>& of) const;
 
@@ -58,7 +63,8 @@ class Nest {
   Coords digits_;             ///< of each mode of values: its counter
   std::vector<int> loop_of_;  ///< of each mode of values
   std::vector<Loop> loops_;
-  std::vector<std::string> conditions_;  ///< by depth
+  std::vector<std::string> conditions_;                      ///< by depth
+  std::map<ValueId, std::function<Reg(const Expr&)>> late_;  ///< loads that stand in this nest
 };
 
 /// Lets an expression outside of any nest read tiles where they lie in memory.

@@ -166,6 +166,9 @@ void Placement::visit(const Region& r, int depth) {
     if (op.code == Opcode::scan) {
       shapes_[c_.program.type(op.in[0]).shape].scanned = op.as<ScanAttr>().fold.axis;
     }
+    if (is_loop(op.code)) {
+      for (const ValueId v : op.out) carried_ = std::max(carried_, count(c_.program.type(v).shape));
+    }
     folds_ = folds_ ||
              (is_fold(op.code) &&
               fold_of(op).axis + 1 == static_cast<int>(c_.program.type(op.in[0]).shape.size()));
@@ -186,13 +189,21 @@ void Placement::choose_threads(int64_t warps) {
   const auto threads = [](int64_t elements, int64_t each) {
     return static_cast<int64_t>(std::bit_ceil(uint64_t((elements + each - 1) / each)));
   };
-  int64_t n =
-      std::clamp(threads(most, folds_ ? kExchanging : kElements), kFewThreads, kUsualThreads);
+  // Sums that a loop carries take registers of their own.
+  const int64_t each = folds_ && carried_ < most ? kExchanging : kElements;
+  int64_t n = std::clamp(threads(most, each), kFewThreads, kUsualThreads);
   if (most > n * kManyElements) n = kMostThreads;
   if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kSumThreads);
   while (n < kMostThreads && most / n > (sums > 0 ? kMostSums : kMostRegisters)) n *= 2;
   if (warps > 0) n = 32 * warps;
   threads_ = static_cast<int>(n);
+}
+
+int Placement::threads_wanted() const {
+  if (multiplies()) return 1;
+  const bool narrow = std::ranges::any_of(
+      shapes_, [](const auto& s) { return s.second.bytes == 1 || s.second.bytes == 2; });
+  return narrow && !folds_ ? 1536 : 1024;
 }
 
 const ThreadValue& Placement::layout_of(const Extents& shape) const {

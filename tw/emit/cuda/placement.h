@@ -26,6 +26,9 @@ class Placement {
   Placement(const cpu::Context& c, int64_t warps, bool panels);
 
   int threads() const { return threads_; }
+  /// Of a multiprocessor, so that they hide how long memory takes: more where elements are small
+  /// and arithmetic takes as long. Products want registers.
+  int threads_wanted() const;
   const layout::ThreadValue& layout_of(const Extents& shape) const;
   /// Whether a tile of the shape may lie in registers.
   bool in_registers(const Extents& shape) const {
@@ -39,6 +42,10 @@ class Placement {
   }
   /// Whether a loop that the definition is outside of uses the value.
   bool used_deeper(ValueId v) const { return uses_.contains(v) && uses_.at(v).deeper; }
+  /// Whether one op uses the value, in the region that defines it.
+  bool used_once_here(ValueId v) const {
+    return uses_.contains(v) && uses_.at(v).count == 1 && !uses_.at(v).deeper;
+  }
   const Operands& operands() const { return operands_; }
   /// Whether there are dots that read panels: their sums want all registers that a block can have.
   bool multiplies() const { return panels_ && !operands_.bases().empty(); }
@@ -81,7 +88,8 @@ class Placement {
   const cpu::Context& c_;
   const Operands operands_;
   const bool panels_;
-  bool folds_ = false;
+  bool folds_ = false;      ///< there are folds of rows
+  int64_t carried_ = 0;     ///< elements of the largest tile that a loop carries
   bool rows_only_ = false;  ///< of matrix layouts: some dot's left operand was another's sums
   int threads_ = 32;
   std::map<ValueId, Use> uses_;

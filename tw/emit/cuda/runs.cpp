@@ -202,8 +202,7 @@ std::string read_whole(State& s, const ViewAttr& from, const Run& run, const Til
   const std::string pack = pack_type(s, packs);
   const std::string filled = run.whole ? pad_of(e, packs, pad) : "";
   const std::string read =
-      fmt::format("{}<{}>({})", s.call(is_own(view) ? "load_once" : "load_run"), pack,
-                  e.address(view.param, n.coords).pointer);
+      fmt::format("{}<{}>({})", s.call("load_run"), pack, e.address(view.param, n.coords).pointer);
   e.body(e.depth()).line(fmt::format(
       "{}[{}] = {};", packs.name, quotient(s, n.first(all), run.count),
       condition.empty() ? read : fmt::format("{} ? {} : {}{{{}}}", condition, read, pack, filled)));
@@ -274,6 +273,48 @@ void unpack_runs(State& s, const Op& op, const Run& run, const std::string& raw,
   e.body(e.depth()).line(
       fmt::format("{} = {}({});", n.place(t), unpack, element_of(s, packs, n.index(all))));
   n.emit(out);
+}
+
+bool is_late(const State& s, const Op& load, const Run& run) {
+  const ValueId v = load.out[0];
+  const View& view = load.as<ViewAttr>().view;
+  return run.whole && !s.in_memory(v) && s.placement.used_once_here(v) && !is_own(view) &&
+         s.program().params[view.param].kind == ParamKind::in;
+}
+
+std::function<Reg(const Expr& index)> read_late(State& s, Expression& e, const Op& load,
+                                                const Coords& at) {
+  const auto& [view, pad] = load.as<ViewAttr>();
+  const Type& type = s.program().type(load.out[0]);
+  const ThreadValue& l = s.placement.layout_of(type.shape);
+  const Run run = *run_of(s, l, view);
+  const size_t unit = *unit_tile_axis(s, view);
+  const Packs packs{s.c.fresh("raw"), s.program().params[view.param].dtype, run.count};
+  const std::string pack = pack_type(s, packs);
+  const int depth = e.loop_count() - 1;
+  std::vector<std::string> reads;
+  for (int64_t piece = 0; piece < run.pieces; ++piece) {
+    Coords first = at;
+    first[unit] = simplify(first[unit] + piece * run.count, s.c.facts);
+    const Coords coords = tensor_place(s, view, first);
+    const std::string condition =
+        both(inside_tile(s, l, first, run.count, unit), inside_run(s, view, coords, run));
+    const std::string read =
+        fmt::format("{}<{}>({})", s.call("load_run"), pack, e.address(view.param, coords).pointer);
+    reads.push_back(condition.empty() ? read
+                                      : fmt::format("{} ? {} : {}{{{}}}", condition, read, pack,
+                                                    pad_of(e, packs, pad)));
+  }
+  Writer& body = e.body(depth);
+  body.line(fmt::format("{} {}[{}];", pack, packs.name, run.pieces));
+  for (int64_t piece = 0; piece < run.pieces; ++piece)
+    body.line(fmt::format("{}[{}] = {};", packs.name, piece, reads[piece]));
+  const std::string unpack =
+      s.c.prelude.use(fmt::format("unpack_{}", name(packs.stored)), packs.stored, 1);
+  return [&s, &e, packs, unpack, dtype = type.dtype](const Expr& index) {
+    return Reg{fmt::format("{}({})", unpack, element_of(s, packs, index)), dtype, 1,
+               (1u << e.loop_count()) - 1, 0};
+  };
 }
 
 void load_runs(State& s, const Op& op, const Run& run, Writer& out) {

@@ -41,6 +41,13 @@ bool is_own(const View& view);
 /// The run for tiles of layout `l` in a view, where addresses are known to allow it.
 std::optional<Run> run_of(State& s, const layout::ThreadValue& l, const View& view);
 void load_runs(State& s, const Op& op, const Run& run, Writer& out);
+/// Whether the load had better stand where its elements are used, run by run, than take registers
+/// for all of them: it is used once, of what all instances read, so that caches have it.
+bool is_late(const State& s, const Op& load, const Run& run);
+/// The runs of such a load whose elements the innermost loop of a nest goes through, read in the
+/// loops around it; `at` is the place of the first element. Returns how element `index` reads.
+std::function<Reg(const Expr& index)> read_late(State& s, Expression& e, const Op& load,
+                                                const Coords& at);
 /// Its parts: registers for the runs (of so many later iterations), whose name is returned; what
 /// lies at the view, as memory holds it, to such registers (returns whether some runs may lie
 /// across an edge of the tensor); the tile from them, with the elements of such runs.

@@ -21,14 +21,10 @@ const char* const kLoadRun =
   return *(const P*)p;
 })";
 
-// What no other block reads stays out of the first cache, where it would displace what all read.
-const char* const kLoadOnce =
-    R"(template <class P> __device__ __forceinline__ P tw_load_once(const void* p) {
-  union { P run; uint4 quad; uint2 pair; unsigned word; } w;
-  if (sizeof(P) == 16) w.quad = __ldcs((const uint4*)p);
-  if (sizeof(P) == 8) w.pair = __ldcs((const uint2*)p);
-  if (sizeof(P) == 4) w.word = __ldcs((const unsigned*)p);
-  return w.run;
+const char* const kEmulatedLoadRun = R"(template <class P> P tw_load_run(const void* p) {
+  P v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
 })";
 
 // Elements of one or two bytes in a word.
@@ -75,11 +71,6 @@ ThreadFunction number(const std::string& type, const std::string& name, const st
       .emulated = "inline " + type + " tw_" + name + "() { return tw_emu_" + name + "(); }"};
 }
 
-std::string emulated_load(const std::string& name) {
-  return "template <class P> P " + name +
-         "(const void* p) {\n  P v;\n  __builtin_memcpy(&v, p, sizeof v);\n  return v;\n}";
-}
-
 /// A template without instructions of its own.
 ThreadFunction both(const std::string& name, const std::string& text) {
   const std::string head = "template <class T> ";
@@ -107,8 +98,7 @@ std::vector<ThreadFunction> warp_functions() {
        "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };"},
       {"tw_store_run", "Pack", kStoreRun,
        "template <class P> void tw_store_run(void* p, P v) { __builtin_memcpy(p, &v, sizeof v); }"},
-      {"tw_load_run", "Pack", kLoadRun, emulated_load("tw_load_run")},
-      {"tw_load_once", "Pack", kLoadOnce, emulated_load("tw_load_once")},
+      {"tw_load_run", "Pack", kLoadRun, kEmulatedLoadRun},
       both("tw_part", kPart),
       both("tw_join", kJoin),
       {"TwWords", "", kWords, ""},

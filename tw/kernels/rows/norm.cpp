@@ -69,9 +69,10 @@ struct Norm {
   /// the sums of their places.
   template <class Whole, class Chunks>
   void when_whole(const Whole& whole, const Chunks& chunks) const {
-    constexpr int64_t kMostCols = 2048;
     if (!t.few_reads) return chunks(*this);
-    const Norm shorter{k, {t.rows, std::min(t.cols, kMostCols), true}, eps, r, N};
+    const int64_t most = t.parts ? 4096 : 2048;
+    const Norm shorter{k, {t.rows, std::min(t.cols, most), true}, eps, r, N};
+    if (t.parts) return chunks(shorter);
     k.when(
         t.cols < N, [&] { chunks(shorter); }, [&] { whole(*this); });
   }

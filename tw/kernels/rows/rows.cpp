@@ -16,7 +16,7 @@ static constexpr int64_t kLongestNorm = 16384;
 static RowTiling block_rows(const Problem& p, const GpuMachine& gpu, int64_t longest,
                             int64_t elements = kRowElements) {
   const BlockTile t = rows_tile(p.extent("m"), p.extent("n"), gpu, longest, elements);
-  return {t.rows, t.cols, true};
+  return {t.rows, t.cols, true, p.extent("n") > t.cols};
 }
 
 /// The chunk is the smallest of 64, 256, 1024 that holds a row, else 1024.

@@ -15,6 +15,7 @@ struct RowTiling {
   /// Memory is what costs: rows that a chunk holds are read once and kept, longer ones are read
   /// once for all their sums.
   bool few_reads = false;
+  bool parts = false;  ///< rows are longer than a chunk: how others would be done best is left out
 };
 
 /// Y = exp(x - max) / sum(exp(x - max)) of every row. Error bound check::bound(softmax), terms = N.

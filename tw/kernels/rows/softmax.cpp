@@ -66,8 +66,12 @@ Program softmax(DType type, const RowTiling& t) {
   TensorRef Y = k.output("Y", type, {M, N});
 
   const Index r = k.grid(cdiv(M, t.rows))[0];  // not a binding: lambdas may not capture those
-  k.when(
-      t.cols < N, [&] { by_chunks(k, X, Y, r, N, type, t); }, [&] { whole_row(X, Y, r, type, t); });
+  const auto chunks = [&] { by_chunks(k, X, Y, r, N, type, t); };
+  if (t.parts) {
+    chunks();
+  } else {
+    k.when(t.cols < N, chunks, [&] { whole_row(X, Y, r, type, t); });
+  }
   return k.finish();
 }
 
