@@ -47,10 +47,17 @@ Program lowered(const std::string& ir, const Specialisation& s, const CpuMachine
   return p;
 }
 
-EmittedCpu emitted(const std::string& ir, const Specialisation& s, const std::string& isa,
-                   const Mapping& mapping = {}) {
+/// Equal programs on tensors of the same facts are lowered once a process.
+const EmittedCpu& emitted(const std::string& ir, const Specialisation& s, const std::string& isa,
+                          const Mapping& mapping = {}) {
+  static std::map<std::string, EmittedCpu> known;
+  const std::vector<std::string> names(s.params.size(), "p");
+  const std::string key =
+      fmt::format("{}\n{}\n{}\n{}", isa, to_string(mapping), to_string(s, names), ir);
+  if (const auto it = known.find(key); it != known.end()) return it->second;
   const CpuMachine machine = machine_for(isa);
-  return emit_cpu(lowered(ir, s, machine), s, machine, mapping, false);
+  return known.emplace(key, emit_cpu(lowered(ir, s, machine), s, machine, mapping, false))
+      .first->second;
 }
 
 /// The entry of the compiled text; equal texts are compiled once a process.
