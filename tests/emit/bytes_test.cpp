@@ -170,7 +170,7 @@ TEST_P(Bytes, GroupsOfNibblesOfAnyLength) {
         x.fill(integer_at);
         w.fill([](int64_t i) { return byte_at(u8, i); });
         s.fill([](int64_t i) { return static_cast<double>(i % 5) / 4 - 0.5; });
-        run_text(groups_of_nibbles(half, bytes), {x, w, s, y}, GetParam());
+        run_text(groups_of_nibbles(half, bytes), {x, w, s, y}, GetParam(), {}, {}, "-Og");
         EXPECT_EQ(y.damage(), "");
         for (int64_t i = 0; i < n; ++i) {
           double want = 0;

@@ -47,16 +47,23 @@ Program lowered(const std::string& ir, const Specialisation& s, const CpuMachine
   return p;
 }
 
-EmittedCpu emitted(const std::string& ir, const Specialisation& s, const std::string& isa,
-                   const Mapping& mapping = {}) {
+/// Equal programs on tensors of the same facts are lowered once a process.
+const EmittedCpu& emitted(const std::string& ir, const Specialisation& s, const std::string& isa,
+                          const Mapping& mapping = {}) {
+  static std::map<std::string, EmittedCpu> known;
+  const std::vector<std::string> names(s.params.size(), "p");
+  const std::string key =
+      fmt::format("{}\n{}\n{}\n{}", isa, to_string(mapping), to_string(s, names), ir);
+  if (const auto it = known.find(key); it != known.end()) return it->second;
   const CpuMachine machine = machine_for(isa);
-  return emit_cpu(lowered(ir, s, machine), s, machine, mapping, false);
+  return known.emplace(key, emit_cpu(lowered(ir, s, machine), s, machine, mapping, false))
+      .first->second;
 }
 
 /// The entry of the compiled text; equal texts are compiled once a process.
-TwEntry compiled(const EmittedCpu& e, const std::string& isa) {
+TwEntry compiled(const EmittedCpu& e, const std::string& isa, const char* level = "-O2") {
   static std::map<std::string, TwEntry> known;
-  const std::string key = hash_hex(e.text + isa);
+  const std::string key = hash_hex(e.text + isa + level);
   if (const auto it = known.find(key); it != known.end()) return it->second;
   const fs::path folder = fs::temp_directory_path() / fmt::format("tw_emit_test_{}", getpid());
   fs::create_directories(folder);
@@ -65,9 +72,10 @@ TwEntry compiled(const EmittedCpu& e, const std::string& isa) {
   const CpuMachine machine = machine_for(isa);
   const std::string cxx = env(Env::cxx).empty() ? "g++" : env(Env::cxx);
   const std::string command = fmt::format(
-      "{} -O2 -march={}{} -fPIC -shared -nostdlib -fno-math-errno -ffp-contract=fast -w {} -o {} "
+      "{} {} -march={}{} -fPIC -shared -nostdlib -fno-math-errno -ffp-contract=fast -w {} -o {} "
       "2>&1",
-      cxx, machine.march, machine.vnni ? " -mavx512vnni" : "", source.string(), library.string());
+      cxx, level, machine.march, machine.vnni ? " -mavx512vnni" : "", source.string(),
+      library.string());
   if (std::system(command.c_str()) != 0) throw std::runtime_error("does not compile:\n" + e.text);
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw std::runtime_error(dlerror());
@@ -116,8 +124,8 @@ Ejected ejected_for(const std::string& ir, const std::vector<TensorView>& tensor
 
 static void run(const std::string& ir, const std::vector<TensorView>& tensors,
                 const std::string& isa, const std::vector<std::pair<std::string, int64_t>>& dims,
-                const EmittedCpu& e, Host host) {
-  const TwEntry entry = compiled(e, isa);
+                const EmittedCpu& e, Host host, const char* level = "-O2") {
+  const TwEntry entry = compiled(e, isa, level);
   const Program p = parse(ir);
   std::vector<int64_t> values(p.dims.size()), strides;
   std::vector<void*> data;
@@ -140,8 +148,9 @@ static void run(const std::string& ir, const std::vector<TensorView>& tensors,
 }
 
 void run_text(const std::string& ir, const std::vector<TensorView>& tensors, const std::string& isa,
-              const std::vector<std::pair<std::string, int64_t>>& dims, const Mapping& mapping) {
-  run(ir, tensors, isa, dims, emitted(ir, facts_of(tensors), isa, mapping), {{par, 1}, 0});
+              const std::vector<std::pair<std::string, int64_t>>& dims, const Mapping& mapping,
+              const char* level) {
+  run(ir, tensors, isa, dims, emitted(ir, facts_of(tensors), isa, mapping), {{par, 1}, 0}, level);
 }
 
 void run_instances(const std::string& ir, const std::vector<TensorView>& tensors,

@@ -19,10 +19,11 @@ CpuMachine machine_for(const std::string& isa);
 /// Lowers, emits, compiles with the compiler TW_CXX (g++ when empty) and runs a program given as
 /// ir text on tensors in declaration order, serially. Dims are read off the tensors; `dims` gives
 /// those that no tensor has. Instances run in ranges of 3, each with its own poisoned scratch.
+/// `level`: of the compiler's optimisation; -Og takes half the time where many texts differ little.
 void run_text(const std::string& ir, const std::vector<TensorView>& tensors,
               const std::string& isa = "avx512",
               const std::vector<std::pair<std::string, int64_t>>& dims = {},
-              const Mapping& mapping = {});
+              const Mapping& mapping = {}, const char* level = "-O2");
 
 /// Runs instances [first, last) only, of a grid too large to run here: the tensors need memory
 /// only where these reach.
