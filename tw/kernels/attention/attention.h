@@ -39,7 +39,8 @@ AttentionTiling attention_tiling(const AttentionForm& form, const Target& target
 /// and terms that count the errors of the scores; with a soft cap also those of tanh_fast. For bf16
 /// and f16, O may also be off by what rounding the weights w to that type leaves, whether the
 /// tiling does so or not: u sum_j max(w_j, t) |V_j| / sum_j w_j with u its unit roundoff (2^-8 and
-/// 2^-11) and t its least normal number, of weights whose largest is 1.
+/// 2^-11) and t its least normal number, of weights whose largest is 1 (an infinity in V times a
+/// weight that rounds to 0 is NaN).
 Program attention(const AttentionForm& form, const AttentionTiling& tiling = {});
 
 /// UserError unless a problem's heads are a multiple of its key heads.
