@@ -31,6 +31,17 @@ TEST(Bound, FollowsTheFormula) {
   EXPECT_EQ(bound({.family = Family::reduction, .out = i32, .accumulate = i32}, 1.0, 10.0), 0);
 }
 
+TEST(Bound, PrecisionOfProductsAdds) {
+  const Accuracy ieee{.family = Family::gemm, .terms = 16};
+  for (const Precision p : {Precision::tf32, Precision::tf32x3}) {
+    Accuracy a = ieee;
+    a.precision = p;
+    EXPECT_EQ(bound(a, 1.0, 8.0), bound(ieee, 1.0, 8.0) + 8 * product_error(p).relative);
+  }
+  EXPECT_EQ(product_error(Precision::tf32x3).relative, 0x1p-19);
+  EXPECT_EQ(product_error(Precision::ieee).relative, 0);
+}
+
 TEST(Bound, SubnormalProductsRoundToo) {
   const Accuracy sums{.family = Family::reduction, .terms = 4};
   const Accuracy products{.family = Family::gemm, .terms = 4};

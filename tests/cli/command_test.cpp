@@ -281,7 +281,7 @@ TEST_F(Command, EjectsSourceThatBuildsAlone) {
   built = call("devices >/dev/null && c++ -shared -fPIC both.cpp own.cpp other.cpp -o both.so");
   EXPECT_EQ(built.code, 0) << built.out;
   expect("eject gemm --option epilogue=bias --isa neon --threads 4 --output arm.cpp", 0,
-         "gemm k=1024,m=1024,n=1024 f32 epilogue=bias out=same tile=64x64, neon");
+         "gemm k=1024,m=1024,n=1024 f32 epilogue=bias out=same precision=ieee tile=64x64, neon");
   expect("eject softmax --shape m=65536,n=4096 --output large.cpp", 0,
          "g++ -std=c++17 -O2 -c large.cpp");
   expect("eject gemm --shape m=8,n=8,k=8 --name small --output small.cpp", 0, "wrote small.cpp");

@@ -24,7 +24,13 @@ struct Product {
   bool aligned = true;
   int a_unit = 1, b_unit = 1;
   std::map<std::string, int64_t> knobs = {};
+  Precision precision = Precision::ieee;
 };
+
+Product with(Precision precision, Product p) {
+  p.precision = precision;
+  return p;
+}
 
 const Product kProducts[] = {
     {"bf16"},
@@ -47,6 +53,12 @@ const Product kProducts[] = {
     {"f32", f32, f32, 64, 64, 16, 70, 80, 40},
     {"f32_transposed", f32, f32, 64, 32, 16, 70, 40, 40, true, 0, 0},
     {"f32_odd", f32, f32, 17, 23, 37, 20, 30, 40, false},
+    with(Precision::tf32, {"tf32", f32, f32, 64, 64, 16, 70, 80, 40}),
+    with(Precision::tf32, {"tf32_transposed", f32, f32, 64, 32, 16, 70, 40, 40, true, 0, 0}),
+    with(Precision::tf32, {"tf32_odd", f32, f32, 17, 23, 37, 20, 30, 40, false}),
+    with(Precision::tf32x3, {"tf32x3", f32, f32, 64, 64, 16, 70, 80, 40}),
+    with(Precision::tf32x3, {"tf32x3_transposed", f32, f32, 64, 32, 16, 70, 40, 40, true, 0, 0}),
+    with(Precision::tf32x3, {"tf32x3_odd", f32, f32, 17, 23, 37, 20, 30, 40, false}),
 };
 
 Program traced(const Product& p) {
@@ -58,14 +70,15 @@ Program traced(const Product& p) {
   Tile sum = k.zeros(p.sum, {p.bm, p.bn});
   for (Index i : k.range(cdiv(K, p.bk))) {
     Tile a = load(A.tile({m, i}, {p.bm, p.bk})), b = load(B.tile({i, n}, {p.bk, p.bn}));
-    sum = dot(a, b, sum);
+    sum = dot(a, b, sum, {p.precision});
   }
   store(C.tile({m, n}, {p.bm, p.bn}), sum);
   return k.finish();
 }
 
 EmittedCuda emitted(Program p, const std::vector<int>& units, bool aligned,
-                    const std::map<std::string, int64_t>& knobs, cpu::Thread kind) {
+                    const std::map<std::string, int64_t>& knobs, cpu::Thread kind,
+                    const char* arch = "sm_90a") {
   canonicalize(p);
   Specialisation s = contiguous_facts(p);
   for (size_t k = 0; k < s.params.size(); ++k) {
@@ -74,7 +87,7 @@ EmittedCuda emitted(Program p, const std::vector<int>& units, bool aligned,
   }
   const Mapping mapping{"cuda1", knobs};
   run_passes(p, cuda_passes(), {machine_named("generic"), mapping, s}, true);
-  return emit_cuda(p, s, gpu_named("sm_90a"), mapping, false, kind);
+  return emit_cuda(p, s, gpu_named(arch), mapping, false, kind);
 }
 
 /// A tensor with memory along axis `unit`, whose lines begin at multiples of 16 bytes when aligned.
@@ -85,8 +98,12 @@ Tensor random_tensor(DType t, int64_t rows, int64_t columns, int unit, bool alig
   const int64_t lines = unit == 1 ? rows : columns;
   Tensor all = host_tensor(t, {lines, pitch});
   std::uniform_int_distribution<int> any(-8, 8);
+  std::uniform_real_distribution<double> real(-2, 2);
   for (int64_t i = 0; i < all.count(); ++i)
-    set(all, i, t == u8 ? any(random) + 8 : any(random) / (is_float(t) ? 4.0 : 1.0));
+    set(all, i,
+        t == f32  ? real(random)
+        : t == u8 ? any(random) + 8
+                  : any(random) / (is_float(t) ? 4.0 : 1.0));
   const Tensor part = all.slice(1, 0, line);
   return unit == 1 ? part : part.transpose(0, 1);
 }
@@ -95,7 +112,8 @@ Tensor random_tensor(DType t, int64_t rows, int64_t columns, int unit, bool alig
 double worst(const Product& p, const Tensor& a, const Tensor& b, const Tensor& c) {
   const std::vector<double> x = to_doubles(a), y = to_doubles(b), got = to_doubles(c);
   const check::Family family = is_float(p.sum) ? check::Family::gemm : check::Family::exact;
-  const check::Accuracy accuracy{.family = family, .out = p.sum, .accumulate = p.sum, .terms = p.k};
+  const check::Accuracy accuracy{
+      .family = family, .out = p.sum, .accumulate = p.sum, .precision = p.precision, .terms = p.k};
   double most = 0;
   for (int64_t i = 0; i < p.m * p.n; ++i) {
     double sum = 0, all = 0;
@@ -128,6 +146,7 @@ TEST_P(Products, AreRightAndCleanInTheEmulator) {
   const Product& p = GetParam();
   const EmittedCuda e =
       emitted(traced(p), {p.a_unit, p.b_unit, 1}, p.aligned, p.knobs, cpu::Thread::emulated);
+  EXPECT_EQ(e.text.find("_tf32(") != std::string::npos, p.precision != Precision::ieee);
   for (uint64_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(static_cast<uint32_t>(seed));
     const Tensor a = random_tensor(p.in, p.m, p.k, p.a_unit, p.aligned, random);
@@ -142,9 +161,53 @@ TEST_P(Products, AreRightAndCleanInTheEmulator) {
 
 TEST_P(Products, AreCudaWithoutSpills) {
   const Product& p = GetParam();
-  const EmittedCuda e =
-      emitted(traced(p), {p.a_unit, p.b_unit, 1}, p.aligned, p.knobs, cpu::Thread::cuda);
-  EXPECT_EQ(compile_cubin(find_nvrtc(), "sm_90a", e.text, false).spill_bytes, 0);
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    const EmittedCuda e =
+        emitted(traced(p), {p.a_unit, p.b_unit, 1}, p.aligned, p.knobs, cpu::Thread::cuda, arch);
+    EXPECT_EQ(compile_cubin(find_nvrtc(), arch, e.text, false).spill_bytes, 0) << arch;
+  }
+}
+
+/// Infinities, NaN, the largest and the smallest numbers among others: as the interpreter says.
+TEST(Precisions, KeepSpecialValues) {
+  for (const Precision precision : {Precision::tf32, Precision::tf32x3}) {
+    Product product = with(precision, {"", f32, f32, 32, 32, 16, 40, 40, 40});
+    const Program p = traced(product);
+    const EmittedCuda e = emitted(p, {1, 1, 1}, true, {}, cpu::Thread::emulated);
+    std::mt19937 random(1);
+    const Tensor a = random_tensor(f32, 40, 40, 1, true, random);
+    const Tensor b = random_tensor(f32, 40, 40, 1, true, random);
+    const Tensor c = random_tensor(f32, 40, 40, 1, true, random);
+    const double special[] = {INFINITY, -INFINITY, NAN, 0x1.fffffep127, 0x1p-149, 0x1.234p-127};
+    for (int64_t k = 0; k < 6; ++k) {
+      set(a, 45 * k + 3, special[k]);
+      set(b, 83 * k + 7, special[k]);
+    }
+    for (int64_t k = 0; k < 40; ++k) {  // what has no small part
+      set(a, 39 * 40 + k, 1);
+      set(b, 40 * k + 39, -1);
+    }
+    const EmuReport report = run_emulated(e.text, e.launch, std::vector<TensorView>{a, b, c},
+                                          std::vector<int64_t>{40, 40, 40}, {});
+    ASSERT_TRUE(report.clean()) << report.text;
+    const Interpretation want =
+        interpret(p, {a, b}, {copy(c)}, {}, {.mode = InterpretMode::bounded});
+    const std::vector<double> got = to_doubles(c);
+    int infinite = 0, nan = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      const Scalar& w = want.outputs[0][i];
+      if (w.undecided) continue;
+      infinite += std::isinf(w.f);
+      nan += std::isnan(w.f);
+      if (std::isfinite(w.f)) {
+        ASSERT_LE(std::abs(got[i] - w.f), w.bound) << i;
+      } else {
+        ASSERT_TRUE(std::isnan(w.f) ? std::isnan(got[i]) : got[i] == w.f) << got[i] << " " << w.f;
+      }
+    }
+    EXPECT_GT(infinite, 40);
+    EXPECT_GT(nan, 40);
+  }
 }
 
 /// Dots whose operands or sums are used in other ways, on tensors X, Y, Z of [96, 64] and more.

@@ -29,17 +29,20 @@ int64_t elements(const KernelEntry& entry, const Problem& p) {
 }
 
 /// Of the sweep, what is worth the emulator's time: the first problems that are not empty and
-/// small.
+/// small, and the first of each other type.
 std::vector<Problem> tiny_problems(const KernelEntry& entry, size_t most) {
   constexpr int64_t kMostElements = 4000;
   std::vector<Problem> tiny;
+  const auto seen = [&tiny](DType t) {
+    return std::ranges::any_of(tiny, [t](const Problem& p) { return p.dtype == t; });
+  };
   for (const Problem& p : entry.sweep()) {
     const Problem whole = complete(entry, p);
     const auto arguments = entry.arguments(whole);
     const bool empty = std::ranges::any_of(
         arguments, [](const auto& a) { return std::ranges::count(a.dims, 0) > 0; });
-    if (!empty && tiny.size() < most && elements(entry, whole) <= kMostElements)
-      tiny.push_back(whole);
+    if (empty || elements(entry, whole) > kMostElements) continue;
+    if (tiny.size() < most || !seen(p.dtype)) tiny.push_back(whole);
   }
   return tiny;
 }

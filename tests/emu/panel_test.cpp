@@ -8,10 +8,11 @@ namespace {
 
 /// Lines of panels as the units read them: `line_of` and `place_of` lane, both in elements.
 BankConflicts conflicts(DType t, int64_t line, int access, int64_t (*line_of)(int),
-                        int64_t (*place_of)(int)) {
+                        int64_t (*place_of)(int), bool words_across = false) {
   std::vector<int64_t> addresses;
   for (int lane = 0; lane < 32; ++lane)
-    addresses.push_back((line_of(lane) * cuda::pitch_of(t, line) + place_of(lane)) * bytes(t));
+    addresses.push_back((line_of(lane) * cuda::pitch_of(t, line, words_across) + place_of(lane)) *
+                        bytes(t));
   return bank_conflicts(addresses, access);
 }
 
@@ -35,6 +36,10 @@ TEST(Panels, AreReadWithoutBankConflicts) {
         f64, line, 8, [](int lane) { return int64_t{lane % 4}; },
         [](int lane) { return int64_t{lane / 4}; });
     EXPECT_EQ(columns.wavefronts, columns.least) << line;
+    const BankConflicts words = conflicts(
+        f32, line, 4, [](int lane) { return int64_t{lane % 4}; },
+        [](int lane) { return int64_t{lane / 4}; }, true);
+    EXPECT_EQ(words.wavefronts, words.least) << line;
   }
 }
 

@@ -33,7 +33,10 @@ const char* const kCalls = R"(
   tw_mma_m16n8k32_i32_u8_s8(e, r, b);
   tw_mma_m16n8k32_i32_s8_u8(e, r, b);
   tw_mma_m16n8k32_i32_u8_u8(e, r, b);
+  tw_mma_m16n8k8_f32_tf32(d, r, b);
   tw_mma_m8n8k4_f64(g, d[0], d[1]);
+  r[0] = tw_tf32(d[2]);
+  tw_split_tf32(r[1], r[2], d[3]);
   tw_copy_async_16(tw_shared(), p, 8);
   tw_copy_async_commit();
   tw_copy_async_wait<1>();

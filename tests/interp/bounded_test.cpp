@@ -157,11 +157,64 @@ TEST(Bounded, DotsHoldContractedOrNot) {
       const float product = x * y;
       apart = apart + product;
     }
-    const Scalar bounded = bounded_dot(f32, a, b, acc);
+    const Scalar bounded = bounded_dot(f32, Precision::ieee, a, b, acc);
     EXPECT_TRUE(holds(bounded, Scalar::of_float(fused)));
     EXPECT_TRUE(holds(bounded, Scalar::of_float(apart)));
     return !bounded.undecided;
   });
+}
+
+/// The nearest number of 11 bits, none below 2^-136.
+double in_11_bits(double x) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  const double step = std::ldexp(1.0, std::max(std::ilogb(x) - 10, -136));
+  return static_cast<float>(std::round(x / step) * step);
+}
+
+TEST(Bounded, DotsHoldEveryPrecision) {
+  Random r(17);
+  expect_mostly_decided(3000, [&] {
+    std::vector<Scalar> a, b;
+    const auto any = [&r] {
+      const auto e = static_cast<int>(r.percent(20) ? r.between(-149, -100) : r.between(-4, 4));
+      return static_cast<float>(std::ldexp(r.normal(), e));
+    };
+    double rounded = 0, parts = 0, exact = 0;
+    for (int64_t n = r.between(1, 4); n > 0; --n) {
+      const double x = any(), y = any();
+      a.push_back(Scalar::of_float(x));
+      b.push_back(Scalar::of_float(y));
+      const double x_large = in_11_bits(x), y_large = in_11_bits(y);
+      exact += x * y;
+      rounded += x_large * y_large;
+      parts +=
+          x_large * y_large + x_large * in_11_bits(y - y_large) + y_large * in_11_bits(x - x_large);
+    }
+    const auto dot = [&](Precision p) { return bounded_dot(f32, p, a, b, Scalar::of_float(0)); };
+    const Scalar tf32 = dot(Precision::tf32), tf32x3 = dot(Precision::tf32x3);
+    for (const double sum : {exact, rounded})
+      EXPECT_TRUE(holds(tf32, Scalar::of_float(static_cast<float>(sum))));
+    for (const double sum : {exact, parts})
+      EXPECT_TRUE(holds(tf32x3, Scalar::of_float(static_cast<float>(sum))));
+    EXPECT_LE(dot(Precision::ieee).bound, tf32x3.bound);
+    return !tf32.undecided;
+  });
+}
+
+TEST(Bounded, PrecisionsAreExactWhereTheirBitsSuffice) {
+  const auto dot = [](Precision p, double x, double y) {
+    return bounded_dot(f32, p, std::vector{Scalar::of_float(x)}, std::vector{Scalar::of_float(y)},
+                       Scalar::of_float(1));
+  };
+  for (const Precision p : {Precision::tf32, Precision::tf32x3}) {
+    EXPECT_EQ(dot(p, 2047, -3).bound, 0);
+    EXPECT_EQ(dot(p, 2049, 0).bound, 0);
+    EXPECT_GT(dot(p, 2049, 1).bound, 0);
+    EXPECT_TRUE(dot(p, 0x1p-140, std::numeric_limits<double>::infinity()).undecided);
+  }
+  const double huge = std::numeric_limits<float>::max();
+  EXPECT_TRUE(dot(Precision::tf32, huge, 0.5).undecided);
+  EXPECT_FALSE(dot(Precision::tf32x3, huge, 0.5).undecided);
 }
 
 TEST(Bounded, KnowsSumsThatNoOrderRounds) {

@@ -31,10 +31,22 @@ TEST(Infer, ShapesOfMoves) {
 TEST(Infer, DotKeepsTheAccumulator) {
   const Type acc{f32, {64, 16}}, wide{f64, {64, 16}}, exact{i32, {64, 16}};
   for (DType t : {f16, bf16, f32, e4m3})
-    EXPECT_EQ(infer_dot({t, {64, 8}}, {t, {8, 16}}, acc, kAt), acc);
-  EXPECT_EQ(infer_dot({e4m3, {64, 8}}, {e5m2, {8, 16}}, acc, kAt), acc);
-  EXPECT_EQ(infer_dot({f64, {64, 8}}, {f64, {8, 16}}, wide, kAt), wide);
-  EXPECT_EQ(infer_dot({u8, {64, 8}}, {i8, {8, 16}}, exact, kAt), exact);
+    EXPECT_EQ(infer_dot({t, {64, 8}}, {t, {8, 16}}, acc, Precision::ieee, kAt), acc);
+  for (Precision p : {Precision::tf32, Precision::tf32x3})
+    EXPECT_EQ(infer_dot({f32, {64, 8}}, {f32, {8, 16}}, acc, p, kAt), acc);
+  EXPECT_EQ(infer_dot({e4m3, {64, 8}}, {e5m2, {8, 16}}, acc, Precision::ieee, kAt), acc);
+  EXPECT_EQ(infer_dot({f64, {64, 8}}, {f64, {8, 16}}, wide, Precision::ieee, kAt), wide);
+  EXPECT_EQ(infer_dot({u8, {64, 8}}, {i8, {8, 16}}, exact, Precision::ieee, kAt), exact);
+}
+
+TEST(Infer, PrecisionsOtherThanIeeeAreOfF32) {
+  const auto dot = [](DType in, DType sum, Precision p) {
+    return infer_dot({in, {64, 8}}, {in, {8, 16}}, {sum, {64, 16}}, p, kAt);
+  };
+  TW_EXPECT_ERROR(UserError, "into f32[64,16] with precision tf32; it is one of f32 operands",
+                  [&] { dot(f16, f32, Precision::tf32); });
+  TW_EXPECT_ERROR(UserError, "into f64[64,16] with precision tf32x3; it is one of f32 operands",
+                  [&] { dot(f32, f64, Precision::tf32x3); });
 }
 
 TEST(Infer, WhatDoesNotFitIsAnErrorAtTheLine) {
@@ -95,17 +107,17 @@ TEST(Infer, WhatDoesNotFitIsAnErrorAtTheLine) {
        [] { infer_reduce(kTile, 0, Combiner::xor_, kAt); }},
       {"dot of f32[32] and f32[64,32]: both need two axes",
        [] {
-         infer_dot({f32, {32}}, kTile, kTile, kAt);
+         infer_dot({f32, {32}}, kTile, kTile, Precision::ieee, kAt);
        }},
       {"dot of f32[64,32] and f32[64,32]: inner extents differ",
-       [] { infer_dot(kTile, kTile, kTile, kAt); }},
+       [] { infer_dot(kTile, kTile, kTile, Precision::ieee, kAt); }},
       {"dot accumulates [64,16] into f32[64,32]",
        [] {
-         infer_dot(kTile, {f32, {32, 16}}, kTile, kAt);
+         infer_dot(kTile, {f32, {32, 16}}, kTile, Precision::ieee, kAt);
        }},
       {"dot of f16[64,8] and f16[8,16] into f16[64,16]; operands of one float type accumulate in",
        [] {
-         infer_dot({f16, {64, 8}}, {f16, {8, 16}}, {f16, {64, 16}}, kAt);
+         infer_dot({f16, {64, 8}}, {f16, {8, 16}}, {f16, {64, 16}}, Precision::ieee, kAt);
        }},
       {"tile f32[4294967296,4294967296] has more than 268435456 elements; let the grid or a loop",
        [] {

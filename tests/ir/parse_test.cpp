@@ -55,7 +55,7 @@ constexpr Wrong kWrong[] = {
     {"%0 = full 1 : i32[4]\n%1 = cast %0 RZ : f32[4]", "cast of i32 to f32 with RZ: only casts"},
     {"%0 = full 1 : f32[4]\n%1 = add %0, %0 : f16[4]", "the operands give f32[4]"},
     {"%0 = full 1 : f32[4]\n%1 = add %0 : f32[4]", "'add' has 1 operands, not 2"},
-    {"%0 = full 1 : f32[4]\n%1 = dot tf32 %0, %0, %0 : f32[4]", "wanted a precision"},
+    {"%0 = full 1 : f32[4]\n%1 = dot bf16x3 %0, %0, %0 : f32[4]", "wanted a precision"},
     {"%0 = full 1 : f32[4]\n%1 = transpose %0 (0) : f32[4]", "wanted 'perm (...)'"},
     {"for j in 0..4 step 1 {\n}", "got 'j', wanted a loop counter such as i0"},
     {"for i0 in 0 4 step 1 {\n}", "got '0 4 step 1 {', wanted an integer expression and then '..'"},

@@ -105,7 +105,10 @@ void Writer::dot_fragment() {
     start = constant(acc, 0);
   else
     start = coerced(any(), acc);
-  remember(dot(a, b, start));
+  static const std::vector<Precision> precisions{Precision::ieee, Precision::ieee, Precision::tf32,
+                                                 Precision::tf32x3};
+  const bool choose = t[0] == f32 && t[2] == f32;
+  remember(dot(a, b, start, choose ? r.of(precisions) : Precision::ieee));
 }
 
 void Writer::reduce_fragment() {

@@ -164,8 +164,8 @@ Known Writer::scan(const Known& a, const ScanAttr& how) {
   return k;
 }
 
-Known Writer::dot(const Known& a, const Known& b, const Known& acc) {
-  Known k = emit(Opcode::dot, {a, b, acc}, infer_dot(a.type, b.type, acc.type, {}), DotAttr{});
+Known Writer::dot(const Known& a, const Known& b, const Known& acc, Precision p) {
+  Known k = emit(Opcode::dot, {a, b, acc}, infer_dot(a.type, b.type, acc.type, p, {}), DotAttr{p});
   k.magnitude = std::max(a.magnitude + b.magnitude + 4, acc.magnitude + 1);
   return k;
 }

@@ -62,7 +62,7 @@ class Writer {
   Known lookup(const Known& index, DType t, int entries);
   Known slice(const Known& a, const Extents& start, const Extents& extents);
   Known scan(const Known& a, const ScanAttr& how);
-  Known dot(const Known& a, const Known& b, const Known& acc);
+  Known dot(const Known& a, const Known& b, const Known& acc, Precision p);
   Known load(int param, const View& v, const Extents& shape, double pad);
   void store(const View& v, const Known& a);
   Known gather(const View& v, const std::vector<Known>& at, const Known* mask,

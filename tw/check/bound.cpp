@@ -49,7 +49,8 @@ double bound(const Accuracy& a, double reference, double sum_abs) {
   const double k = static_cast<double>(std::max<int64_t>(a.terms, 1));
   const double functions = family_ulps(a.family, a.accumulate) + a.function_ulps;
   const double eta = adds_products(a.family) ? ulp(a.accumulate, 0) / 2 : 0;
-  return ulp(a.out, reference) + (8 * std::sqrt(k) + 2 * functions) * u * sum_abs +
+  return ulp(a.out, reference) +
+         ((8 * std::sqrt(k) + 2 * functions) * u + product_error(a.precision).relative) * sum_abs +
          8 * std::sqrt(k) * eta;
 }
 

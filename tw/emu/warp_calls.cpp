@@ -75,8 +75,9 @@ namespace {
 using Lanes = std::array<Thread*, kLanes>;
 constexpr int kRows = 16, kColumns = 8;
 
-/// Element `i` of a 32-bit register.
+/// Element `i` of a 32-bit register. f32 stands for tf32, whose last 13 bits mean nothing.
 double element(uint32_t word, int i, DType t) {
+  if (t == f32) return decode(f32, word & 0xffffe000);
   const int bits = 8 * static_cast<int>(bytes(t));
   const uint64_t code = (word >> (i * bits)) & ((uint64_t{1} << bits) - 1);
   if (t == i8) return static_cast<int8_t>(code);
@@ -89,7 +90,7 @@ uint32_t word_of(const Thread& t, int i) {
   return word;
 }
 
-/// The fragments of m16n8k16 and m16n8k32, by lane: group l / 4, place l % 4 in it.
+/// The fragments of m16n8k8, m16n8k16 and m16n8k32, by lane: group l / 4, place l % 4 in it.
 struct Fragments {
   double a[kRows][32] = {}, b[32][kColumns] = {};
   int k = 0;
@@ -160,6 +161,8 @@ bool multiply(const std::string& kind, const std::array<Thread*, kLanes>& lanes)
     multiply_small<float>(lanes, bf16, bf16);
   } else if (kind == "tw_mma_m16n8k16_f32_f16") {
     multiply_small<float>(lanes, f16, f16);
+  } else if (kind == "tw_mma_m16n8k8_f32_tf32") {
+    multiply_small<float>(lanes, f32, f32);
   } else if (kind == "tw_mma_m8n8k4_f64") {
     multiply_f64(lanes);
   } else if (kind.starts_with(bytes_kind)) {

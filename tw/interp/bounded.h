@@ -23,9 +23,10 @@ Scalar bounded_bitcast(DType from, DType to, const Scalar& a);
 
 /// acc (of dtype t, kept apart for its place in the order) plus the products a[k] * b[k] of dtypes
 /// whose products `t`'s arithmetic takes, in any order, contracted or not. Error 8 sqrt(K) u
-/// sum|terms|, none when every partial sum in every order is representable.
-Scalar bounded_dot(DType t, std::span<const Scalar> a, std::span<const Scalar> b,
-                   const Scalar& acc);
+/// sum|terms|, none when every partial sum in every order is representable; and what the precision
+/// leaves of the products.
+Scalar bounded_dot(DType t, Precision precision, std::span<const Scalar> a,
+                   std::span<const Scalar> b, const Scalar& acc);
 /// The terms folded in any order, accumulated in compute_type(t) and rounded once.
 Scalar bounded_sum(DType t, std::span<const Scalar> terms);
 Scalar bounded_product(DType t, std::span<const Scalar> terms);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -27,8 +28,29 @@ struct Term {
 
 Term term(const Scalar& a) { return {a.f, a.bound, last_digit(a.f)}; }
 
-Term term(const Scalar& a, const Scalar& b) {
-  const double e = std::fabs(a.f) * b.bound + std::fabs(b.f) * a.bound + a.bound * b.bound;
+bool has_11_bits(const Scalar& s) {
+  return s.bound == 0 && static_cast<double>(static_cast<float>(s.f)) == s.f &&
+         (std::bit_cast<uint32_t>(static_cast<float>(s.f)) & 0x1fff) == 0;
+}
+
+constexpr double kLeastOf11Bits = 0x1p-136;
+/// Whether rounding to 11 bits may make an infinity of a number.
+bool may_overflow(const Scalar& s) {
+  return std::isfinite(s.f) && std::fabs(s.f) + s.bound >= 0x1p128 - 0x1p116;
+}
+
+/// What a precision leaves of the product beside its factors' own errors.
+double left_out(Precision precision, const Scalar& a, const Scalar& b) {
+  const ProductError p = product_error(precision);
+  const auto is_zero = [](const Scalar& s) { return s.f == 0 && s.bound == 0; };
+  if (p.relative == 0 || is_zero(a) || is_zero(b) || (has_11_bits(a) && has_11_bits(b))) return 0;
+  const auto most = [&p](const Scalar& s) { return std::max(std::fabs(s.f) + s.bound, p.least); };
+  return p.relative * most(a) * most(b);
+}
+
+Term term(Precision precision, const Scalar& a, const Scalar& b) {
+  const double e = std::fabs(a.f) * b.bound + std::fabs(b.f) * a.bound + a.bound * b.bound +
+                   left_out(precision, a, b);
   return {static_cast<long double>(a.f) * b.f, e, last_digit(a.f) + last_digit(b.f)};
 }
 
@@ -80,17 +102,21 @@ Scalar bounded_sum(DType t, std::span<const Scalar> terms) {
   return sum_of(t, list, t != compute_type(t));
 }
 
-Scalar bounded_dot(DType t, std::span<const Scalar> a, std::span<const Scalar> b,
-                   const Scalar& acc) {
+Scalar bounded_dot(DType t, Precision precision, std::span<const Scalar> a,
+                   std::span<const Scalar> b, const Scalar& acc) {
   if (any_undecided(a) || any_undecided(b) || acc.undecided) return Scalar::unknown();
   std::vector<Term> list{term(acc)};
   for (size_t k = 0; k < a.size(); ++k) {
     const bool infinite = std::isinf(a[k].f) || std::isinf(b[k].f);
-    const auto may_vanish = [](const Scalar& s) {
-      return s.bound > 0 && std::fabs(s.f) <= s.bound;
+    const bool rounded = precision != Precision::ieee;
+    const auto may_vanish = [rounded](const Scalar& s) {
+      return (s.bound > 0 && std::fabs(s.f) <= s.bound) ||
+             (rounded && s.f != 0 && std::fabs(s.f) - s.bound < kLeastOf11Bits);
     };
     if (infinite && (may_vanish(a[k]) || may_vanish(b[k]))) return Scalar::unknown();
-    list.push_back(term(a[k], b[k]));
+    if (precision == Precision::tf32 && (may_overflow(a[k]) || may_overflow(b[k])))
+      return Scalar::unknown();
+    list.push_back(term(precision, a[k], b[k]));
   }
   return sum_of(t, list, false);
 }

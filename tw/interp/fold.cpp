@@ -59,7 +59,8 @@ std::vector<Scalar> scan(InterpretMode mode, Combiner combiner, DType t,
   return r;
 }
 
-TileData dot(InterpretMode mode, const TileData& a, const TileData& b, const TileData& acc) {
+TileData dot(InterpretMode mode, Precision precision, const TileData& a, const TileData& b,
+             const TileData& acc) {
   const DType t = acc.type.dtype;
   TileData r = make_tile(acc.type);
   size_t at = 0;
@@ -67,7 +68,8 @@ TileData dot(InterpretMode mode, const TileData& a, const TileData& b, const Til
     const std::vector<Scalar> row = line(a, 1, {i[0], 0}), column = line(b, 0, {0, i[1]});
     const bool bounded = mode == InterpretMode::bounded && is_float(t);
     const Scalar& start = acc.data[at];
-    r.data[at++] = bounded ? bounded_dot(t, row, column, start) : exact_dot(t, row, column, start);
+    r.data[at++] =
+        bounded ? bounded_dot(t, precision, row, column, start) : exact_dot(t, row, column, start);
   });
   return r;
 }

@@ -15,7 +15,9 @@ Scalar fold(InterpretMode mode, Combiner combiner, DType t, std::span<const Scal
 std::vector<Scalar> scan(InterpretMode mode, Combiner combiner, DType t,
                          std::span<const Scalar> terms);
 
-/// acc + a @ b. Floats accumulate in acc's dtype; integers wrap.
-TileData dot(InterpretMode mode, const TileData& a, const TileData& b, const TileData& acc);
+/// acc + a @ b. Floats accumulate in acc's dtype; integers wrap. Exact mode multiplies as ieee
+/// says.
+TileData dot(InterpretMode mode, Precision precision, const TileData& a, const TileData& b,
+             const TileData& acc);
 
 }  // namespace tw

@@ -97,7 +97,8 @@ void Machine::execute(const Op& op) {
     case Opcode::top_k:
       return top_k(op);
     case Opcode::dot:
-      return define(op, dot(options_.mode, in(op, 0), in(op, 1), in(op, 2)));
+      return define(
+          op, dot(options_.mode, op.as<DotAttr>().precision, in(op, 0), in(op, 1), in(op, 2)));
     case Opcode::for_:
       return for_loop(op);
     case Opcode::while_:

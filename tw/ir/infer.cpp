@@ -432,7 +432,7 @@ Type infer_fold(const Op& op, const Type& a) {
                                  : infer_reduce(a, how.axis, how.combiner, op.at);
 }
 
-Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at) {
+Type infer_dot(const Type& a, const Type& b, const Type& acc, Precision precision, SourceLoc at) {
   if (a.shape.size() != 2 || b.shape.size() != 2)
     throw UserError(
         at, fmt::format("dot of {} and {}: both need two axes", to_string(a), to_string(b)));
@@ -448,6 +448,11 @@ Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at) {
     throw UserError(
         at, fmt::format("dot of {} and {} into {}", to_string(a), to_string(b), to_string(acc)),
         "operands of one float type accumulate in f32 or f64 (f64 in f64), i8 and u8 in i32");
+  if (precision != Precision::ieee && (a.dtype != f32 || acc.dtype != f32))
+    throw UserError(at,
+                    fmt::format("dot of {} and {} into {} with precision {}", to_string(a),
+                                to_string(b), to_string(acc), name(precision)),
+                    "it is one of f32 operands that accumulate in f32; others are ieee");
   return acc;
 }
 

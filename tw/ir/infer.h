@@ -37,7 +37,7 @@ Type infer_scan(const Type& a, int axis, Combiner combiner, SourceLoc at);
 /// The type of a result of a reduce or scan for the operand `a`.
 Type infer_fold(const Op& op, const Type& a);
 Type infer_reduce(const Type& a, int axis, Combiner combiner, SourceLoc at);
-Type infer_dot(const Type& a, const Type& b, const Type& acc, SourceLoc at);
+Type infer_dot(const Type& a, const Type& b, const Type& acc, Precision precision, SourceLoc at);
 
 /// Throws UserError at `at` when scratch of these extents cannot be: each at least 1, at most
 /// kMaxScratchBytes with the `before` bytes of others. Gives its bytes.

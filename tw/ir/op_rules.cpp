@@ -136,7 +136,8 @@ void check_contract(const Program& p, const Op& op) {
     fail(op, "the regions of A and B take nothing and yield one tile");
   if (sum.args.size() != 1 || !sum.yields.empty())
     fail(op, "the last region takes the sum and yields nothing");
-  infer_dot(p.type(a.yields[0]), p.type(b.yields[0]), p.type(sum.args[0]), op.at);
+  infer_dot(p.type(a.yields[0]), p.type(b.yields[0]), p.type(sum.args[0]),
+            op.as<ContractAttr>().precision, op.at);
 }
 
 void check_fold(const Program& p, const Op& op) {
@@ -238,7 +239,7 @@ Type expected(const Program& p, const Op& op) {
     case Opcode::where:
       return infer_where(in(0), in(1), in(2), op.at);
     case Opcode::dot:
-      return infer_dot(in(0), in(1), in(2), op.at);
+      return infer_dot(in(0), in(1), in(2), op.as<DotAttr>().precision, op.at);
     case Opcode::neg:
     case Opcode::abs:
     case Opcode::not_:

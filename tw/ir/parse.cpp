@@ -22,7 +22,7 @@ constexpr AtomicOp kAtomics[] = {AtomicOp::add, AtomicOp::min,  AtomicOp::max,  
 constexpr MemoryOrder kOrders[] = {MemoryOrder::relaxed, MemoryOrder::acquire, MemoryOrder::release,
                                    MemoryOrder::acq_rel};
 constexpr MemoryScope kScopes[] = {MemoryScope::block, MemoryScope::device, MemoryScope::system};
-constexpr Precision kPrecisions[] = {Precision::ieee};
+constexpr Precision kPrecisions[] = {Precision::ieee, Precision::tf32, Precision::tf32x3};
 // "<=" before "<": the first that fits is taken.
 constexpr CompareKind kCompares[] = {CompareKind::le, CompareKind::lt, CompareKind::eq,
                                      CompareKind::ne};

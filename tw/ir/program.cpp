@@ -183,6 +183,20 @@ double stated_ulps(Opcode code, DType t) {
   return 0;
 }
 
+ProductError product_error(Precision p) {
+  // Rounding to nearest leaves 2^-11 of a factor, rounding toward zero 2^-10. Multiples of 2^-136
+  // are the least.
+  switch (p) {
+    case Precision::ieee:
+      return {};
+    case Precision::tf32:
+      return {0x1p-10 + 0x1p-22, 0x1p-126};
+    case Precision::tf32x3:  // small parts' product, and roundings of small parts
+      return {0x1p-20 + 2 * 0x1p-21, 0x1p-116};
+  }
+  return {};
+}
+
 bool is_costly(Opcode code) {
   return code == Opcode::div || code == Opcode::rem || code == Opcode::sqrt ||
          code == Opcode::philox || stated_ulps(code, f32) > 0;

@@ -55,9 +55,9 @@ enum class MemoryOrder : uint8_t { relaxed, acquire, release, acq_rel };
 enum class MemoryScope : uint8_t { block, device, system };
 
 enum class Combiner : uint8_t { sum, prod, min, max, min_num, max_num, and_, or_, xor_, custom };
-/// How `dot` multiplies and adds f32 operands; narrower operands are exact in f32 products whatever
-/// this says.
-enum class Precision : uint8_t { ieee };
+/// How `dot` multiplies f32 operands (docs/language.md); others have ieee only. tf32: each may be
+/// rounded to 11 bits. tf32x3: to two parts of 11 bits, whose small parts' product is left out.
+enum class Precision : uint8_t { ieee, tf32, tf32x3 };
 enum class CompareKind : uint8_t { lt, le, eq, ne };
 
 struct NoneAttr {
@@ -286,6 +286,14 @@ PlaceOperands place_operands(const Op& op);
 /// How far a function of floats of type t may be off, in units of the last place of t around the
 /// exact result; 0: it is correctly rounded. The only place that knows: docs/ops.md has it.
 double stated_ulps(Opcode code, DType t);
+
+/// What a product of `dot` may be off by: relative * max(|a|, least) * max(|b|, least), nothing
+/// where a factor is 0 or both have no more than 11 bits.
+struct ProductError {
+  double relative = 0;
+  double least = 0;  ///< below it factors have fewer bits
+};
+ProductError product_error(Precision p);
 
 /// Whether an element takes ten instructions or more: functions that are not correctly rounded,
 /// div, rem, sqrt, philox.

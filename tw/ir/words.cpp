@@ -47,6 +47,10 @@ const char* name(Precision p) {
   switch (p) {
     case Precision::ieee:
       return "ieee";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::tf32x3:
+      return "tf32x3";
   }
   return "?";
 }

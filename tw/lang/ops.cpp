@@ -213,8 +213,8 @@ Tile gelu_erf(const Tile& x, SourceLoc at) {
 Tile dot(const Tile& a, const Tile& b, const Tile& acc, const DotOptions& o, SourceLoc at) {
   TraceState& t = *acc.trace();
   const std::vector<ValueId> in{same_trace(t, a, at), same_trace(t, b, at), acc.read(at)};
-  const Type r =
-      t.checked([&] { return infer_dot(t.type(in[0]), t.type(in[1]), t.type(in[2]), at); });
+  const Type r = t.checked(
+      [&] { return infer_dot(t.type(in[0]), t.type(in[1]), t.type(in[2]), o.precision, at); });
   return Tile(acc.trace(), t.emit(Opcode::dot, in, DotAttr{o.precision}, r, at));
 }
 

@@ -21,7 +21,7 @@ ThreadFunction load_matrix(bool transposed) {
                                   name)};
 }
 
-/// d += a b, of 4, 4 and 2 registers: f16 and bf16 with k = 16, bytes with k = 32.
+/// d += a b, of 4, 4 and 2 registers: f16 and bf16 with k = 16, bytes with k = 32, tf32 with k = 8.
 ThreadFunction multiply(const std::string& name, const std::string& shape,
                         const std::string& d_type, const std::string& letter,
                         const std::string& types) {
@@ -55,6 +55,33 @@ ThreadFunction multiply_f64() {
   const f64 in[2] = {a, b};
   tw_emu_warp("tw_mma_m8n8k4_f64", in, sizeof(in), 0, &d, line);
 })"};
+}
+
+// The nearest of 11 bits, ties away from zero. What is no number keeps its upper bits.
+const char* const kRoundTf32 =
+    R"(__device__ __forceinline__ u32 tw_tf32(f32 x) {
+  u32 r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+  return r;
+})";
+const char* const kRoundTf32Emulated = R"(inline u32 tw_tf32(f32 x) {
+  const u32 bits = __builtin_bit_cast(u32, x);
+  return ((bits & 0x7f800000) == 0x7f800000 ? bits : bits + 0x1000) & 0xffffe000;
+})";
+
+// x becomes its upper 11 bits, so that nothing overflows; `small` the rest, rounded to 11; `odd`
+// becomes NaN where x is no number.
+const char* const kSplitTf32 =
+    R"(__device__ __forceinline__ void tw_split_tf32(u32& x, u32& small, f32& odd) {
+  const f32 all = __builtin_bit_cast(f32, x);
+  odd = all * 0.0f + odd;
+  x &= 0xffffe000;
+  small = tw_tf32(all - __builtin_bit_cast(f32, x));
+})";
+
+std::vector<ThreadFunction> tf32_functions() {
+  return {{"tw_tf32", "", kRoundTf32, kRoundTf32Emulated},
+          {"tw_split_tf32", "tw_tf32", kSplitTf32, kSplitTf32}};
 }
 
 std::vector<ThreadFunction> copies() {
@@ -98,6 +125,8 @@ std::vector<ThreadFunction> matrix_functions() {
                              fmt::format("s32.{}.{}.s32", a, b)));
     }
   }
+  all.push_back(multiply("tw_mma_m16n8k8_f32_tf32", "m16n8k8", "f32", "f", "f32.tf32.tf32.f32"));
+  for (ThreadFunction& f : tf32_functions()) all.push_back(std::move(f));
   for (ThreadFunction& f : copies()) all.push_back(std::move(f));
   return all;
 }

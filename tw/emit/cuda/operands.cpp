@@ -14,9 +14,10 @@ namespace {
 /// What one lane reads of a matrix of eight lines, and what one thread of a unit reads at once.
 constexpr int64_t kLineBytes = 16;
 
-/// Matrix instructions of f16 and bf16 add to f32, of f64 to f64, of bytes to i32.
-bool on_matrix_unit(DType a, DType b, DType sum) {
+/// Matrix instructions of f16, bf16 and tf32 add to f32, of f64 to f64, of bytes to i32.
+bool on_matrix_unit(DType a, DType b, DType sum, Precision precision) {
   if (sum == f64) return a == f64 && b == f64;
+  if (precision != Precision::ieee) return true;  // of f32 only
   if (sum == f32) return a == f16 || a == bf16 || (is_fp8(a) && is_fp8(b));
   return sum == i32;
 }
@@ -28,7 +29,8 @@ DotUnit unit_of(const Program& p, const Op& dot) {
   const DType sum = p.type(dot.out[0]).dtype;
   const Extents& shape = p.type(dot.out[0]).shape;
   // Fragments have rows and columns, which a tile of one row or column lacks.
-  if (on_matrix_unit(a, b, sum) && shape[0] > 1 && shape[1] > 1) return DotUnit::matrix;
+  if (on_matrix_unit(a, b, sum, dot.as<DotAttr>().precision) && shape[0] > 1 && shape[1] > 1)
+    return DotUnit::matrix;
   return sum == f32 && a == f32 && b == f32 ? DotUnit::multiply_add : DotUnit::plain;
 }
 
@@ -48,8 +50,9 @@ Operand operand_of(const cpu::Context& c, const Op& dot, size_t which) {
   return o;
 }
 
-int64_t pitch_of(DType t, int64_t line) {
+int64_t pitch_of(DType t, int64_t line, bool words_across) {
   const int64_t neighbours = kLineBytes / tw::bytes(t);
+  if (words_across) return round_up(line + 8, 16) - 8;
   if (t == f64) return round_up(line + 4, 8) - 4;
   const int64_t pieces = ceil_div(line, neighbours);
   return (pieces + (pieces % 2 == 0 ? 1 : 0)) * neighbours;

@@ -41,7 +41,9 @@ struct Panel {
 
 /// The pitch of lines of so many elements at which what one instruction of a warp reads lies in
 /// banks that differ: see docs/decisions/009-matrix-dots.md.
-int64_t pitch_of(DType t, int64_t line);
+/// `words_across`: of lines that are not along k, whose elements of 4 bytes matrix instructions
+/// take.
+int64_t pitch_of(DType t, int64_t line, bool words_across = false);
 
 /// Which tiles are operands of dots that units read from panels.
 class Operands {

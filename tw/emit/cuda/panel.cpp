@@ -63,7 +63,7 @@ Panel panel_of(const State& s, ValueId base) {
   Panel p;
   p.dtype = panel_type(type.dtype);
   p.padded = type.shape;
-  bool first = true;
+  bool first = true, words_across = false;
   walk(s.program(), [&](const Op& op) {
     if (op.code != Opcode::dot || s.placement.unit(op) == DotUnit::plain) return;
     for (size_t which = 0; which < 2; ++which) {
@@ -73,11 +73,13 @@ Panel panel_of(const State& s, ValueId base) {
       // Bytes are put together along k only.
       if (first) p.unit = bytes(p.dtype) == 1 ? k : neighbour_axis(s, base, k);
       first = false;
+      words_across = words_across ||
+                     (p.dtype == f32 && p.unit != k && s.placement.unit(op) == DotUnit::matrix);
       widen_for(s, op, which, p);
     }
   });
   p.padded[p.unit] = round_up(p.padded[p.unit], kPiece / bytes(p.dtype));
-  p.pitch = pitch_of(p.dtype, p.padded[p.unit]);
+  p.pitch = pitch_of(p.dtype, p.padded[p.unit], words_across);
   return p;
 }
 

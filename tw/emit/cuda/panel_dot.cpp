@@ -2,6 +2,7 @@
 #include "tw/emit/cuda/panel_dot.h"
 
 #include <fmt/format.h>
+#include <functional>
 
 #include "tw/base/round.h"
 #include "tw/emit/cuda/nest.h"
@@ -91,6 +92,7 @@ class MatrixDot {
         grid_(s.placement.grid(s.program().type(op.out[0]).shape)),
         type_(panel_type(s.program().type(op.in[0]).dtype)),
         left_(left_in_registers(s, op)),
+        parts_(op.as<DotAttr>().precision == Precision::tf32x3),
         step_(matrix_depth(type_)) {}
 
   void emit(Writer& out) {
@@ -148,31 +150,32 @@ class MatrixDot {
                          grid_.reach(axis) / grid_.warps[axis]);
     };
     const std::string rows = warp(grid_.warps[1], 0), columns = warp(1, 1);
-    const int64_t piece = 16 / bytes(type_);
     const auto name = [&](const char* wish, const std::string& place) {
       const std::string n = s_.c.fresh(wish);
       text.line(fmt::format("const auto* const {} = {};", n, place));
       return n;
     };
-    if (type_ == f64) {
-      a_ = name("a_at", dot_.place(0, fmt::format("{}{} / 4", rows, lane), lane + " % 4"));
-      b_ = name("b_at", dot_.place(1, fmt::format("{}{} / 4", columns, lane), lane + " % 4"));
-      return;
-    }
-    // Lanes 8 i .. 8 i + 7 give the lines of matrix i of four.
+    if (!left_) a_ = name("a_at", first_place(0, rows, lane));
+    b_ = name("b_at", first_place(1, columns, lane));
+  }
+
+  /// Whether lanes read elements of the operand one by one.
+  bool by_elements(size_t which) const {
+    return type_ == f64 || (type_ == f32 && !dot_.along_k(which));
+  }
+
+  std::string first_place(size_t which, const std::string& warp, const std::string& lane) const {
+    if (by_elements(which))
+      return dot_.place(which, fmt::format("{}{} / 4", warp, lane), lane + " % 4");
+    // Lanes 8 i .. 8 i + 7 give the lines of matrix i of four: along the result's axis these are
+    // side by side first for A, last for B.
     const std::string low = lane + " % 8", second = lane + " / 8 % 2", third = lane + " / 16";
-    if (!left_) {
-      a_ = name("a_at", dot_.along_k(0)
-                            ? dot_.place(0, fmt::format("{}{} + {} * 8", rows, low, second),
-                                         fmt::format("{} * {}", third, piece))
-                            : dot_.place(0, fmt::format("{}{} * 8", rows, second),
-                                         fmt::format("{} + {} * 8", low, third)));
-    }
-    b_ = name("b_at", dot_.along_k(1)
-                          ? dot_.place(1, fmt::format("{}{} + {} * 8", columns, low, third),
-                                       fmt::format("{} * {}", second, piece))
-                          : dot_.place(1, fmt::format("{}{} * 8", columns, third),
-                                       fmt::format("{} + {} * 8", low, second)));
+    const std::string &along = which == 0 ? second : third, &deep = which == 0 ? third : second;
+    if (dot_.along_k(which))
+      return dot_.place(which, fmt::format("{}{} + {} * 8", warp, low, along),
+                        fmt::format("{} * {}", deep, 16 / bytes(type_)));
+    return dot_.place(which, fmt::format("{}{} * 8", warp, along),
+                      fmt::format("{} + {} * 8", low, deep));
   }
 
   std::string next(size_t which, const std::string& tile, int64_t tiles,
@@ -186,6 +189,12 @@ class MatrixDot {
   void load_left(Writer& text) {
     a_words_ = s_.c.fresh("a");
     text.line(fmt::format("u32 {}[{}][4];", a_words_, grid_.tiles[0]));
+    if (parts_) {
+      a_small_ = s_.c.fresh("a_small");
+      odd_ = s_.c.fresh("odd");
+      text.line(fmt::format("u32 {}[{}][4];", a_small_, grid_.tiles[0]));
+      text.line(fmt::format("f32 {} = 0;  // NaN where an element is no number", odd_));
+    }
     text.line("#pragma unroll");
     if (left_) {
       const int64_t own = s_.placement.grid(s_.program().type(op_.in[0]).shape).tiles[1];
@@ -195,16 +204,43 @@ class MatrixDot {
           a_words_, words_, own, k_));
     } else {
       text.open(fmt::format("for (int m = 0; m < {}; ++m) {{", grid_.tiles[0]));
-      text.line(fmt::format("{}({}[m], {} + {});",
-                            s_.call(dot_.along_k(0) ? "ldmatrix_x4" : "ldmatrix_x4_trans"),
-                            a_words_, a_, next(0, "m", 16, k_)));
+      read_words(0, a_words_ + "[m]", fmt::format("{} + {}", a_, next(0, "m", 16, k_)), text);
+      if (type_ == f32) round_words(a_words_ + "[m]", a_small_ + "[m]", odd_, text);
     }
     text.close();
+  }
+
+  /// The four registers of an operand for one step of k.
+  void read_words(size_t which, const std::string& words, const std::string& from, Writer& text) {
+    if (!by_elements(which)) {
+      text.line(fmt::format("{}({}, {});",
+                            s_.call(dot_.along_k(which) ? "ldmatrix_x4" : "ldmatrix_x4_trans"),
+                            words, from));
+      return;
+    }
+    const int64_t far = 4 * dot_.form(which).pitch;
+    text.line("#pragma unroll");
+    text.line(
+        fmt::format("for (int i = 0; i < 4; ++i) {}[i] = __builtin_bit_cast(u32, *({} + i % "
+                    "2 * {} + i / 2 * {}));",
+                    words, from, which == 0 ? 8 : far, which == 0 ? far : 8));
+  }
+
+  /// Words of f32 as instructions of tf32 take them.
+  void round_words(const std::string& words, const std::string& small, const std::string& odd,
+                   Writer& text) {
+    text.line("#pragma unroll");
+    text.line(parts_ ? fmt::format("for (int i = 0; i < 4; ++i) {}({}[i], {}[i], {});",
+                                   s_.call("split_tf32"), words, small, odd)
+                     : fmt::format("for (int i = 0; i < 4; ++i) {1}[i] = "
+                                   "{0}(__builtin_bit_cast(f32, {1}[i]));",
+                                   s_.call("tf32"), words));
   }
 
   std::string instruction() const {
     if (type_ == f16) return "mma_m16n8k16_f32_f16";
     if (type_ == bf16) return "mma_m16n8k16_f32_bf16";
+    if (type_ == f32) return "mma_m16n8k8_f32_tf32";
     const auto sign = [&](size_t which) {
       return s_.program().type(op_.in[which]).dtype == i8 ? "s8" : "u8";
     };
@@ -212,27 +248,71 @@ class MatrixDot {
   }
 
   void multiply(Writer& text) {
-    const std::string call = s_.call(instruction());
-    const std::string type = s_.c.prelude.type(s_.program().type(op_.out[0]).dtype);
     const std::string b = s_.c.fresh("b");
     text.line("#pragma unroll");
     text.open(fmt::format("for (int n = 0; n < {}; n += 2) {{", grid_.tiles[1]));
     text.line(fmt::format("u32 {}[4];", b));
-    text.line(fmt::format("{}({}, {} + {});",
-                          s_.call(dot_.along_k(1) ? "ldmatrix_x4" : "ldmatrix_x4_trans"), b, b_,
-                          next(1, "n", 8, k_)));
+    read_words(1, b, fmt::format("{} + {}", b_, next(1, "n", 8, k_)), text);
+    if (parts_) {
+      const std::string small = s_.c.fresh("b_small"), odd = s_.c.fresh("odd");
+      text.line(fmt::format("u32 {}[4];", small));
+      text.line(fmt::format("f32 {} = {};", odd, odd_));
+      round_words(b, small, odd, text);
+      text.open(fmt::format("if ({0}({1} != {1})) {{", s_.call("any"), odd));
+      products([&](int half) { part_products(half, b, small, true, text); }, text);
+      text.close();
+      text.open("else {");
+      products([&](int half) { part_products(half, b, small, false, text); }, text);
+      text.close();
+    } else {
+      if (type_ == f32) round_words(b, "", "", text);
+      const std::string call = s_.call(instruction());
+      const std::string type = s_.c.prelude.type(s_.program().type(op_.out[0]).dtype);
+      products(
+          [&](int half) {
+            text.line(fmt::format("{}(*({} (*)[4])({}), {}[m], {});", call, type, sums_at(half),
+                                  a_words_, half_of(b, half)));
+          },
+          text);
+    }
+    text.close();
+  }
+
+  std::string sums_at(int half) const {
+    return fmt::format("{} + (m * {} + n + {}) * 4", dot_.sums(), grid_.tiles[1], half);
+  }
+  static std::string half_of(const std::string& words, int half) {
+    return fmt::format("*(const u32 (*)[2])({} + {})", words, 2 * half);
+  }
+
+  /// Every row of instructions, by the two that share one read of B.
+  void products(const std::function<void(int half)>& product, Writer& text) {
     text.line("#pragma unroll");
     text.open(fmt::format("for (int m = 0; m < {}; ++m) {{", grid_.tiles[0]));
     for (int half = 0; half < 2; ++half) {
       const bool odd = grid_.tiles[1] % 2 != 0 && half == 1;
-      text.line(
-          fmt::format("{}{}(*({} (*)[4])({} + (m * {} + n + {}) * 4), {}[m], "
-                      "*(const u32 (*)[2])({} + {}));",
-                      odd ? fmt::format("if (n + 1 < {}) ", grid_.tiles[1]) : "", call, type,
-                      dot_.sums(), grid_.tiles[1], half, a_words_, b, 2 * half));
+      if (odd) text.open(fmt::format("if (n + 1 < {}) {{", grid_.tiles[1]));
+      product(half);
+      if (odd) text.close();
     }
     text.close();
-    text.close();
+  }
+
+  /// The products of parts from small to large, apart from the sums: instructions add to these
+  /// with fewer bits than f32 has. `odd`: where a large part is no number, that product says all.
+  void part_products(int half, const std::string& b, const std::string& b_small, bool odd,
+                     Writer& text) {
+    const std::string call = s_.call(instruction()), d = s_.c.fresh("d");
+    const auto add = [&](const std::string& left, const std::string& right) {
+      text.line(fmt::format("{}({}, {}[m], {});", call, d, left, half_of(right, half)));
+    };
+    text.line(fmt::format("f32 {}[4] = {{}};", d));
+    add(a_small_, b);
+    add(a_words_, b_small);
+    if (odd) text.line(fmt::format("for (f32& x : {}) x = x - x == 0 ? x : 0;", d));
+    add(a_words_, b);
+    text.line("#pragma unroll");
+    text.line(fmt::format("for (int i = 0; i < 4; ++i) ({})[i] += {}[i];", sums_at(half), d));
   }
 
   /// Sixteen steps of k by four instructions of four, each for eight of the sixteen rows.
@@ -267,9 +347,10 @@ class MatrixDot {
   PanelDot dot_;
   const MatrixGrid grid_;
   const DType type_;
-  const bool left_;  ///< the left operand lies in registers
+  const bool left_;   ///< the left operand lies in registers
+  const bool parts_;  ///< elements are multiplied in two parts
   const int64_t step_;
-  std::string a_, b_, k_, words_, a_words_;
+  std::string a_, b_, k_, words_, a_words_, a_small_, odd_;
 };
 
 }  // namespace

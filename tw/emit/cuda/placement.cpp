@@ -121,7 +121,7 @@ DotUnit Placement::unit(const Op& dot) const {
   if (!panels_ || !in_registers(shape)) return DotUnit::plain;
   if (wanted == DotUnit::matrix &&
       layout_of(shape) != matrix_layout(shape, threads_ / 32, rows_only_))
-    return DotUnit::plain;
+    return c_.program.type(dot.in[0]).dtype == f32 ? DotUnit::multiply_add : DotUnit::plain;
   return wanted;
 }
 

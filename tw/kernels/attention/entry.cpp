@@ -42,12 +42,13 @@ std::vector<Argument> attention_arguments(const Problem& p) {
   return all;
 }
 
-Program attention_trace(const Problem& p, const Target&) {
-  return attention({.dtype = p.dtype,
-                    .head = p.extent("head"),
-                    .causal = p.option("mask") == "causal",
-                    .bias = p.option("bias") == "yes",
-                    .softcap = attention_softcap(p)});
+Program attention_trace(const Problem& p, const Target& target) {
+  const AttentionForm form{.dtype = p.dtype,
+                           .head = p.extent("head"),
+                           .causal = p.option("mask") == "causal",
+                           .bias = p.option("bias") == "yes",
+                           .softcap = attention_softcap(p)};
+  return attention(form, attention_tiling(form, target));
 }
 
 /// Fewer, as many and more queries than keys; ragged blocks; grouped heads; heads of odd size; no

@@ -110,11 +110,12 @@ PackedAttention attention_packed(const PackedSequences& x, const PackedOptions& 
   const Packing packing(x, options);
   const PackedAttention y{empty(packing.device, x.Q.dtype, x.Q.dims),
                           empty(packing.device, f32, {x.Q.dims[1], x.Q.dims[0]})};
-  const Kernel kernel = compile(attention({.dtype = x.Q.dtype,
-                                           .head = x.Q.dims[2],
-                                           .causal = options.causal,
-                                           .softcap = options.softcap}),
-                                packing.device);
+  const AttentionForm form{.dtype = x.Q.dtype,
+                           .head = x.Q.dims[2],
+                           .causal = options.causal,
+                           .softcap = options.softcap};
+  const Kernel kernel =
+      compile(attention(form, attention_tiling(form, packing.device.target())), packing.device);
   packing.each([&](const Range& q, const Range& k) {
     kernel({sequence(x.Q, q), sequence(x.K, k), sequence(x.V, k)},
            {sequence(y.O, q), sequence_states(y.L, q)});

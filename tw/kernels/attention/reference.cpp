@@ -34,6 +34,7 @@ struct Heads {
         sq(p.extent("sq")),
         skv(p.extent("skv")),
         head(p.extent("head")),
+        dtype(p.dtype),
         causal(p.option("mask") == "causal"),
         cap(attention_softcap(p)),
         q(to_doubles(in[0])),
@@ -43,6 +44,7 @@ struct Heads {
   }
 
   int64_t heads, group, sq, skv, head;
+  DType dtype;
   bool causal;
   double cap;
   std::vector<double> q, k, v, bias;
@@ -100,6 +102,17 @@ struct Scores {
   std::vector<double> score, doubt;
 };
 
+/// Adds to what weights are off by their rounding to t, in terms that the bound allows an error.
+void round_weights(DType t, const check::Accuracy& how, const std::vector<double>& weight,
+                   std::vector<double>& weight_abs) {
+  check::Accuracy sums = how;
+  sums.out = f32;
+  const double of_term = check::bound(sums, 0, 1);
+  const double least = std::ldexp(1.0, 2 - (1 << (info(t).exponent_bits - 1)));
+  for (size_t j = 0; j < weight.size(); ++j)
+    weight_abs[j] += unit_roundoff(t) * std::max(weight[j], least) / of_term;
+}
+
 /// The row of one query.
 void attend(const Heads& x, const KeyHead& shared, int64_t bh, int64_t i, check::Reference& out) {
   Scores s(x, shared.keys, bh, i);
@@ -115,6 +128,7 @@ void attend(const Heads& x, const KeyHead& shared, int64_t bh, int64_t i, check:
     sum += e;
     sum_abs += weight_abs[j];
   }
+  if (x.dtype != f32) round_weights(x.dtype, out.accuracy, weight, weight_abs);
   std::vector<double> y(x.head), y_abs(x.head);
   shared.values.multiply(weight, weight_abs, y, y_abs);
   for (int64_t d = 0; d < x.head; ++d) {

@@ -14,9 +14,15 @@ static Epilogue epilogue_named(const std::string& name, DType t) {
   return {};
 }
 
+Precision gemm_precision(const Problem& p) {
+  const std::string name = p.option("precision");
+  if (name == "tf32") return Precision::tf32;
+  return name == "tf32x3" ? Precision::tf32x3 : Precision::ieee;
+}
+
 static GemmForm form_of(const Problem& p, bool batched) {
   const DType out = p.option("out") == "f32" ? f32 : p.dtype;
-  return {p.dtype, out, batched, epilogue_named(p.option("epilogue"), p.dtype)};
+  return {p.dtype, out, batched, epilogue_named(p.option("epilogue"), p.dtype), gemm_precision(p)};
 }
 
 static std::vector<Argument> arguments(const Problem& p, bool batched) {
@@ -26,8 +32,11 @@ static std::vector<Argument> arguments(const Problem& p, bool batched) {
     if (batched) dims.insert(dims.begin(), p.extent("batch"));
     return dims;
   };
-  std::vector<Argument> all{{"A", form.in, shape("m", "k"), false},
-                            {"B", form.in, shape("k", "n"), false}};
+  // An infinity times what tf32 rounds to 0 is NaN.
+  const bool ieee = form.precision == Precision::ieee;
+  const check::Domain domain = ieee ? check::Domain::any : check::Domain::finite;
+  std::vector<Argument> all{{"A", form.in, shape("m", "k"), false, domain},
+                            {"B", form.in, shape("k", "n"), false, domain}};
   for (const EpilogueOperand& o : form.epilogue.operands) {
     std::vector<int64_t> dims = shape("m", "n");
     if (o.along == Along::columns) dims = {p.extent("n")};
@@ -43,15 +52,22 @@ static std::vector<Argument> batched_arguments(const Problem& p) { return argume
 
 static Program trace_gemm(const Problem& p, const Target& target) {
   const bool large = target.gpu() == nullptr && p.option("tile") == "528x1024";
-  return gemm(form_of(p, false), large ? GemmTiling{528, 1024, 256} : gemm_tiling(p.dtype, target));
+  const GemmForm form = form_of(p, false);
+  return gemm(form, large ? GemmTiling{528, 1024, 256} : gemm_tiling(form, target));
 }
 static Program trace_batched(const Problem& p, const Target& target) {
-  return gemm(form_of(p, true), gemm_tiling(p.dtype, target));
+  const GemmForm form = form_of(p, true);
+  return gemm(form, gemm_tiling(form, target));
 }
 
 static Problem problem(int64_t m, int64_t n, int64_t k, DType t, const char* epilogue = "none",
                        const char* out = "same") {
   return {{{"m", m}, {"n", n}, {"k", k}}, t, {{"epilogue", epilogue}, {"out", out}}};
+}
+
+static Problem with(Problem p, const char* precision) {
+  p.options["precision"] = precision;
+  return p;
 }
 
 /// Odd, empty and thin shapes; ends of every height of the register tile; several blocks of every
@@ -81,6 +97,11 @@ static std::vector<Problem> gemm_sweep() {
     all.push_back(problem(31, 33, 35, t, "none", "f32"));
     all.push_back(problem(7, 9, 11, t, "bias"));
   }
+  for (const char* precision : {"tf32", "tf32x3"}) {
+    all.push_back(with(problem(33, 40, 77, f32), precision));
+    all.push_back(with(problem(5, 3, 1, f32), precision));
+    all.push_back(with(problem(64, 64, 64, f32, "bias_gelu"), precision));
+  }
   return all;
 }
 
@@ -99,9 +120,13 @@ static Problem batch(int64_t b, Problem p) {
 }
 
 static std::vector<Problem> batched_sweep() {
-  return {batch(5, problem(3, 7, 13, f32)),          batch(5, problem(3, 7, 13, bf16)),
-          batch(3, problem(30, 20, 1, f32, "bias")), batch(2, problem(65, 40, 70, f32, "residual")),
-          batch(0, problem(3, 4, 5, f32)),           batch(1, problem(17, 19, 23, f16))};
+  return {batch(5, problem(3, 7, 13, f32)),
+          batch(5, problem(3, 7, 13, bf16)),
+          batch(3, problem(30, 20, 1, f32, "bias")),
+          batch(2, problem(65, 40, 70, f32, "residual")),
+          batch(0, problem(3, 4, 5, f32)),
+          batch(1, problem(17, 19, 23, f16)),
+          batch(3, with(problem(20, 9, 17, f32), "tf32x3"))};
 }
 
 static std::vector<Problem> batched_bench() { return {batch(16, problem(256, 256, 64, f32))}; }
@@ -116,7 +141,8 @@ std::vector<KernelEntry> gemm_entries() {
        {"none", "bias", "bias_relu", "bias_silu", "bias_gelu", "bias_gelu_erf", "residual",
         "row_scale"},
        "what is done with each sum"},
-      {"out", {"same", "f32"}, "type of C: that of A and B, or f32"}};
+      {"out", {"same", "f32"}, "type of C: that of A and B, or f32"},
+      {"precision", {"ieee", "tf32", "tf32x3"}, "of products of f32"}};
   std::vector<KernelEntry::Option> gemm_options = options;
   gemm_options.push_back(
       {"tile", {"64x64", "528x1024"}, "of C in the program; a CPU cuts pieces of its own"});

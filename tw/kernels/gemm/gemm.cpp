@@ -8,9 +8,10 @@
 
 namespace tw::kernels {
 
-GemmTiling gemm_tiling(DType in, const Target& target) {
+GemmTiling gemm_tiling(const GemmForm& form, const Target& target) {
   if (target.gpu() == nullptr) return {};
-  return in == f32 ? GemmTiling{64, 64, 16} : GemmTiling{128, 128, 32};
+  return form.in == f32 && form.precision == Precision::ieee ? GemmTiling{64, 64, 16}
+                                                             : GemmTiling{128, 128, 32};
 }
 
 /// Tile of an epilogue's operand for the tile of C at (m, n).
@@ -39,7 +40,7 @@ static void product(Trace& k, const GemmForm& form, const GemmTiling& t, const M
   for (Index i : k.range(cdiv(x.K, t.bk))) {
     Tile a = load(x.A.tile({x.m, i}, {t.bm, t.bk}));
     Tile b = load(x.B.tile({i, x.n}, {t.bk, t.bn}));
-    acc = dot(a, b, acc);
+    acc = dot(a, b, acc, {form.precision});
   }
   std::vector<Tile> operands;
   for (size_t o = 0; o < x.operands.size(); ++o)
@@ -94,13 +95,14 @@ Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options
                         ": wanted [M,K] and [K,N] of one type, or batches of them",
                     "transpose(), slice() and expand() of a Tensor give such views without a copy");
   const Device device = options.device ? *options.device : Device::open("cpu:0");
-  const GemmForm form{a.dtype, options.out.value_or(a.dtype), rank == 3, options.epilogue};
+  const GemmForm form{a.dtype, options.out.value_or(a.dtype), rank == 3, options.epilogue,
+                      options.precision};
   std::vector<TensorView> inputs{a, b};
   for (const EpilogueOperand& o : options.epilogue.operands) inputs.push_back(o.tensor);
   std::vector<int64_t> dims(a.dims.begin(), a.dims.end() - 1);
   dims.push_back(b.dims[rank - 1]);
   Tensor c = empty(device, form.out, dims);
-  compile(gemm(form, gemm_tiling(form.in, device.target())), device)(inputs, {c});
+  compile(gemm(form, gemm_tiling(form, device.target())), device)(inputs, {c});
   return c;
 }
 

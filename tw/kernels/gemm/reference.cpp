@@ -1,5 +1,6 @@
 #include "tw/kernels/gemm/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -33,6 +34,13 @@ static Finish finish_of(const std::string& epilogue) {
   return {nullptr, nullptr, 0};
 }
 
+/// As the precision's error counts them.
+static std::vector<double> magnitudes(std::vector<double> x, Precision precision) {
+  const double least = product_error(precision).least;
+  for (double& v : x) v = v == 0 || std::isnan(v) ? std::abs(v) : std::max(std::abs(v), least);
+  return x;
+}
+
 check::Reference gemm_reference(const Problem& p, std::span<const TensorView> inputs) {
   const bool batched = inputs[0].rank() == 3;
   const int64_t batch = batched ? inputs[0].dims[0] : 1;
@@ -42,16 +50,20 @@ check::Reference gemm_reference(const Problem& p, std::span<const TensorView> in
   const std::vector<double> a = to_doubles(inputs[0]), b = to_doubles(inputs[1]);
   const std::vector<double> v = f.with ? to_doubles(inputs[2]) : std::vector<double>();
 
+  const Precision precision = gemm_precision(p);
+  const std::vector<double> a_abs = magnitudes(a, precision), b_abs = magnitudes(b, precision);
+
   check::ReferenceOutput y;
   for (int64_t s = 0; s < batch; ++s) {
     for (int64_t i = 0; i < m; ++i) {
       std::vector<double> sum(n), sum_abs(n);  // a row at a time: B is read in its order
       for (int64_t t = 0; t < k; ++t) {
         const double x = a[(s * m + i) * k + t];
-        const double* row = b.data() + (s * k + t) * n;
+        const double x_abs = a_abs[(s * m + i) * k + t];
+        const double *row = b.data() + (s * k + t) * n, *row_abs = b_abs.data() + (s * k + t) * n;
         for (int64_t j = 0; j < n; ++j) {
           sum[j] += x * row[j];
-          sum_abs[j] += std::abs(x * row[j]);
+          sum_abs[j] += x_abs * row_abs[j];
         }
       }
       for (int64_t j = 0; j < n; ++j) {
@@ -68,9 +80,8 @@ check::Reference gemm_reference(const Problem& p, std::span<const TensorView> in
     }
   }
   const DType out = p.option("out") == "f32" ? f32 : p.dtype;
-  return {
-      {check::Family::gemm, out, check::accumulator_of(p.dtype), Precision::ieee, k + 1, f.ulps},
-      {std::move(y)}};
+  return {{check::Family::gemm, out, check::accumulator_of(p.dtype), precision, k + 1, f.ulps},
+          {std::move(y)}};
 }
 
 }  // namespace tw::kernels

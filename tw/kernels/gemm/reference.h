@@ -6,6 +6,9 @@
 
 namespace tw::kernels {
 
+/// That a problem's option names.
+Precision gemm_precision(const Problem& p);
+
 /// Plain loops in double over A, B and the epilogue's operands of a problem of gemm or
 /// batched_gemm.
 check::Reference gemm_reference(const Problem& p, std::span<const TensorView> inputs);
