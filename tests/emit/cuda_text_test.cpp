@@ -62,6 +62,24 @@ const Small kSmall[] = {
      "%0 = load i{i0*256} pad -1 : i32[256]\natomic add relaxed device %1 to counts{%0}\n}\n"
      "%2 = load counts{0} : i32[64]\nstore %2 to y{0}\n",
      3},
+    // Both folds of an iteration meet before their sums are written anew.
+    {"row_parts", "dim M\ndim N\nin x: f32[M, N]\nout y: f32[M, 1]\ngrid (M)\n",
+     "%0 = full 0 : f32[1,1]\n%1 = full -inf : f32[1,1]\n"
+     "%13, %14 = for i0 in 0..cdiv(N, 2048) step 1 carry (%2 = %0, %3 = %1) : f32[1,1], f32[1,1] "
+     "{\n"
+     "%4 = load x{pid0, i0*2048} pad -inf : f32[1,2048]\n"
+     "%5 = reduce max %4 axis 1 : f32[1,1]\n%6 = max %3, %5 : f32[1,1]\n"
+     "%7 = sub %4, %6 : f32[1,2048]\n%8 = exp %7 : f32[1,2048]\n"
+     "%9 = reduce sum %8 axis 1 : f32[1,1]\n%10 = exp %3 : f32[1,1]\n"
+     "%11 = mul %2, %10 : f32[1,1]\n%12 = add %11, %9 : f32[1,1]\nyield %12, %6\n}\n"
+     "%15 = add %13, %14 : f32[1,1]\nstore %15 to y{pid0, 0}\n",
+     3},
+    // An instance writes y in one branch only.
+    {"branches", "dim N\nin x: f32[N]\nout y: f32[N]\ngrid (1)\n",
+     "if N <= 1024 {\n%0 = load x{0} : f32[1024]\nstore %0 to y{0}\n} else {\n"
+     "for i0 in 0..cdiv(N, 1024) step 1 {\n"
+     "%1 = load x{i0*1024} : f32[1024]\nstore %1 to y{i0*1024}\n}\n}\n",
+     0},
     {"if", "dim N\ndim S\nin x: f32[N]\nout y: f32[N]\ngrid (cdiv(N, 256))\n",
      "%0 = load x{pid0*256} : f32[256]\n%3 = if pid0 <= S - 1 : f32[256] {\n"
      "%1 = neg %0 : f32[256]\nyield %1\n} else {\n%2 = exp %0 : f32[256]\nyield %2\n}\n"

@@ -97,12 +97,6 @@ void Ahead::choose_stages() {
   }
 }
 
-int64_t Ahead::most_stages() const {
-  int64_t most = 1;
-  for (const Load& l : loads_) most = std::max(most, l.stages);
-  return most;
-}
-
 std::set<int64_t> Ahead::stage_counts() const {
   std::set<int64_t> counts;
   for (const Load& l : loads_) counts.insert(l.stages);

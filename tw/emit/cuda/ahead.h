@@ -18,8 +18,6 @@ class Ahead {
   void begin(Writer& out);
   /// At the top of an iteration: its tiles, and the loads of a later one.
   void next(Writer& out);
-  /// Times that a loop of so many stages is unrolled, so that none moves from register to register.
-  int64_t most_stages() const;
 
  private:
   struct Load {

@@ -59,17 +59,17 @@ void assign_all(State& s, const std::vector<ValueId>& from, const std::vector<Va
 void emit_iteration(State& s, const Op& op, Ring* ring, Ahead* ahead, Writer& out) {
   const Region& body = op.regions[0];
   const MemoryScope scope(s);
-  Footprint* const outer = s.recorded;
+  Footprint enclosing = std::exchange(s.head, {});
+  const bool met = std::exchange(s.met, false);
   const Footprint before = s.pending, outside = s.outside;
-  Footprint all;
-  s.recorded = &all;
   if (ring != nullptr) ring->next(out);
   if (ahead != nullptr) ahead->next(out);
   emit_region(s, body, out);
   assign_all(s, body.yields, body.args, out);
-  if (ring == nullptr && all.conflicts_with(s.pending)) s.barrier(out);
-  s.recorded = outer;
-  if (outer != nullptr) outer->add(all);
+  if (ring == nullptr && s.head.conflicts_with(s.pending)) s.barrier(out);
+  if (!met) enclosing.add(s.head);
+  s.head = enclosing;
+  s.met = met;
   s.pending.add(before);  // the loop may be left at once
   if (!s.before_loop) s.outside = outside;
 }
@@ -139,6 +139,8 @@ void emit_if(State& s, const Op& op, Writer& out) {
   for (const ValueId v : op.out) declare_result(s, v, out);
   out.open(fmt::format("if ({} {} {}) {{", s.c.text(a.a), sign, s.c.text(a.b)));
   const Footprint before = s.pending, outside = s.outside;
+  const bool met = s.met;
+  bool meet = op.regions.size() > 1;
   Footprint after;
   for (size_t k = 0; k < op.regions.size(); ++k) {
     if (k == 1) {
@@ -147,13 +149,16 @@ void emit_if(State& s, const Op& op, Writer& out) {
     }
     s.pending = before;
     s.outside = outside;
+    s.met = met;
     const MemoryScope scope(s);
     ++s.branches;
     emit_region(s, op.regions[k], out);
     --s.branches;
     assign_all(s, op.regions[k].yields, op.out, out);
     after.add(s.pending);
+    meet = meet && s.met;
   }
+  s.met = met || meet;
   if (op.regions.size() < 2) after.add(before);
   s.pending = after;
   s.outside = s.before_loop ? Footprint{} : outside;

@@ -179,6 +179,24 @@ int64_t step_of(const State& s, Symbol loop) {
   return step;
 }
 
+bool stands_in(const Region& r, const Op& wanted) {
+  bool found = false;
+  walk(r, [&](const Op& op) { found = found || &op == &wanted; });
+  return found;
+}
+
+/// Whether the ops stand in two branches of a choice that the instance makes once.
+bool excluded(const Region& r, const Op& a, const Op& b) {
+  for (const Op& op : r.ops) {
+    if (op.code != Opcode::if_ || op.regions.size() < 2) continue;
+    for (const size_t k : {0, 1}) {
+      if (stands_in(op.regions[k], a) && stands_in(op.regions[1 - k], b)) return true;
+      if (excluded(op.regions[k], a, b)) return true;
+    }
+  }
+  return false;
+}
+
 /// Whether nothing else of the instance touches the elements that the store writes, nor it itself
 /// in other iterations of its loops but by the same threads: no barrier need stand before it.
 bool keeps_apart(const State& s, const Op& store) {
@@ -188,7 +206,8 @@ bool keeps_apart(const State& s, const Op& store) {
   bool alone = s.program().params[view.param].kind != ParamKind::scratch;
   walk(s.program(), [&](const Op& op) {
     const View* other = view_of(op);
-    alone = alone && (&op == &store || other == nullptr || other->param != view.param);
+    alone = alone && (&op == &store || other == nullptr || other->param != view.param ||
+                      excluded(s.program().body, store, op));
   });
   std::set<Symbol> seen;
   for (size_t axis = 0; axis < view.origin.size(); ++axis) {

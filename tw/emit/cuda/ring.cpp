@@ -130,7 +130,7 @@ void Ring::end() {
   Footprint f;
   for (const PanelMemory& m : memory_) f.reads.push_back(m.where);
   s_.pending.add(f);
-  if (s_.recorded != nullptr) s_.recorded->add(f);
+  if (!s_.met) s_.head.add(f);
 }
 
 }  // namespace tw::cuda

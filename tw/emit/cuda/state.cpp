@@ -198,6 +198,7 @@ void State::barrier(Writer& out) {
   out.line(call("sync") + "();");
   pending = {};
   outside = {};
+  met = true;
 }
 
 ValueId State::copy_of(ValueId v) {
@@ -215,7 +216,7 @@ void State::append(const Footprint& known, const Writer& text, Writer& out) {
     outside = {};
   }
   pending.add(f);
-  if (recorded != nullptr) recorded->add(f);
+  if (!met) head.add(f);
   out.append(text);
 }
 

@@ -84,8 +84,9 @@ class State {
   Footprint pending;                      ///< since the threads last met
   Footprint outside;         ///< the same from before a loop, while they did not meet in its body
   bool before_loop = false;  ///< its body touches that: they must meet before the loop
-  Footprint* recorded = nullptr;  ///< of a loop's body: all that it touches
-  Writer bases;                   ///< coordinates of the thread, at the top of the kernel
+  Footprint head;            ///< of a loop's body: what it touches before the threads meet in it
+  bool met = false;          ///< whether they have met there
+  Writer bases;              ///< coordinates of the thread, at the top of the kernel
   std::map<std::string, Symbol> base_symbols;
   Footprint drafted;  ///< what tiles are read in memory by text that is not appended yet
   int64_t shared = 0, shared_most = 0, workspace = 0, workspace_most = 0;

@@ -1,0 +1,155 @@
+// 64 threads, 0 bytes of shared memory
+struct Args {
+  void* data[2];
+  i64 dims[1];
+  i64 strides[2];
+  u8* workspace;
+};
+
+__device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared, u8* workspace) {
+  const f32* const __restrict__ x_ = (const f32*)args.data[0];
+  f32* const __restrict__ y_ = (f32*)args.data[1];
+  const i64 N = args.dims[0];
+  const i64 pid0 = instance;
+  const int at = tw_thread() * 4;
+
+  if (N <= 1024) {
+
+    Pack<f32, 4> raw[4];
+    const f32* const p = x_ + at;
+#pragma unroll
+    for (int r_2 = 0; r_2 < 4; ++r_2) {
+      raw[r_2] = at + r_2*256 + 3 < tw_clamp_high(N) ? tw_load_run<Pack<f32, 4>>(p + r_2*256) : Pack<f32, 4>{};
+    }
+    const f32* const p_2 = x_ + at;
+#pragma unroll
+    for (int r_3 = 0; r_3 < 4; ++r_3) {
+      if (!(at + r_3*256 + 3 < tw_clamp_high(N))) {
+        const f32* const p_3 = p_2 + r_3*256;
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          raw[r_3].v[v] = (at + r_3*256 + v < tw_clamp_high(N) ? *(p_3 + v) : 0.0f);
+        }
+      }
+    }
+    f32 v_load[16];  // f32[1024]
+#pragma unroll
+    for (int r_4 = 0; r_4 < 4; ++r_4) {
+#pragma unroll
+      for (int r_5 = 0; r_5 < 4; ++r_5) {
+        v_load[r_4*4 + r_5] = tw_unpack_f32(raw[r_4].v[r_5]);
+      }
+    }
+
+    Pack<f32, 4> raw_2[4];
+#pragma unroll
+    for (int r_7 = 0; r_7 < 4; ++r_7) {
+#pragma unroll
+      for (int r_8 = 0; r_8 < 4; ++r_8) {
+        tw_store_f32x1(&raw_2[r_7].v[r_8], v_load[r_7*4 + r_8]);
+      }
+    }
+    f32* const p_4 = y_ + at;
+#pragma unroll
+    for (int r_9 = 0; r_9 < 4; ++r_9) {
+      if (at + r_9*256 + 3 < tw_clamp_high(N)) tw_store_run(p_4 + r_9*256, raw_2[r_9]);
+    }
+    f32* const p_5 = y_ + at;
+#pragma unroll
+    for (int r_10 = 0; r_10 < 4; ++r_10) {
+      if (!(at + r_10*256 + 3 < tw_clamp_high(N))) {
+        f32* const p_6 = p_5 + r_10*256;
+#pragma unroll
+        for (int v_2 = 0; v_2 < 4; ++v_2) {
+          if (at + r_10*256 + v_2 < tw_clamp_high(N)) {
+            *(p_6 + v_2) = raw_2[r_10].v[v_2];
+          }
+        }
+      }
+    }
+  } else {
+
+    const i64 i0_end = cdiv(N, 1024);
+    Pack<f32, 4> raw_3[4] = {};
+    {
+      const i64 ahead = 0;
+      if (ahead < i0_end) {
+        const f32* const p_7 = x_ + ahead*1024 + at;
+#pragma unroll
+        for (int r_12 = 0; r_12 < 4; ++r_12) {
+          raw_3[r_12] = at + r_12*256 + 3 < tw_clamp_high(N - ahead*1024) ? tw_load_run<Pack<f32, 4>>(p_7 + r_12*256) : Pack<f32, 4>{};
+        }
+      }
+    }
+#pragma unroll 1
+    for (i64 i0 = 0; i0 < i0_end; i0 += 1) {
+      const f32* const p_8 = x_ + i0*1024 + at;
+#pragma unroll
+      for (int r_13 = 0; r_13 < 4; ++r_13) {
+        if (!(at + r_13*256 + 3 < tw_clamp_high(N - i0*1024))) {
+          const f32* const p_9 = p_8 + r_13*256;
+#pragma unroll
+          for (int v_3 = 0; v_3 < 4; ++v_3) {
+            raw_3[r_13].v[v_3] = (at + r_13*256 + v_3 < tw_clamp_high(N - i0*1024) ? *(p_9 + v_3) : 0.0f);
+          }
+        }
+      }
+      f32 v_load_2[16];  // f32[1024]
+#pragma unroll
+      for (int r_14 = 0; r_14 < 4; ++r_14) {
+#pragma unroll
+        for (int r_15 = 0; r_15 < 4; ++r_15) {
+          v_load_2[r_14*4 + r_15] = tw_unpack_f32(raw_3[r_14].v[r_15]);
+        }
+      }
+      {
+        const i64 ahead_2 = i0 + 1;
+        if (ahead_2 < i0_end) {
+          const f32* const p_10 = x_ + ahead_2*1024 + at;
+#pragma unroll
+          for (int r_16 = 0; r_16 < 4; ++r_16) {
+            raw_3[r_16] = at + r_16*256 + 3 < tw_clamp_high(N - ahead_2*1024) ? tw_load_run<Pack<f32, 4>>(p_10 + r_16*256) : Pack<f32, 4>{};
+          }
+        }
+      }
+
+      Pack<f32, 4> raw_4[4];
+#pragma unroll
+      for (int r_18 = 0; r_18 < 4; ++r_18) {
+#pragma unroll
+        for (int r_19 = 0; r_19 < 4; ++r_19) {
+          tw_store_f32x1(&raw_4[r_18].v[r_19], v_load_2[r_18*4 + r_19]);
+        }
+      }
+      f32* const p_11 = y_ + i0*1024 + at;
+#pragma unroll
+      for (int r_20 = 0; r_20 < 4; ++r_20) {
+        if (at + r_20*256 + 3 < tw_clamp_high(N - i0*1024)) tw_store_run(p_11 + r_20*256, raw_4[r_20]);
+      }
+      f32* const p_12 = y_ + i0*1024 + at;
+#pragma unroll
+      for (int r_21 = 0; r_21 < 4; ++r_21) {
+        if (!(at + r_21*256 + 3 < tw_clamp_high(N - i0*1024))) {
+          f32* const p_13 = p_12 + r_21*256;
+#pragma unroll
+          for (int v_4 = 0; v_4 < 4; ++v_4) {
+            if (at + r_21*256 + v_4 < tw_clamp_high(N - i0*1024)) {
+              *(p_13 + v_4) = raw_4[r_21].v[v_4];
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// how many blocks of a multiprocessor: they share its registers
+#ifndef TW_BLOCKS
+#define TW_BLOCKS 16
+#endif
+extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_branches_148d988f(const __grid_constant__ Args args) {
+  const i64 instances = max(1, 0);
+  for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
+    body(args, instance, tw_shared(), nullptr);
+  }
+}
