@@ -38,8 +38,9 @@ const char* const kCalls = R"(
   tw_copy_async_commit();
   tw_copy_async_wait<1>();
   *(Pack<f32, 4>*)p = Pack<f32, 4>{{d[0], d[1], d[2], d[3]}};
-  tw_store_run((u16*)p, Pack<u16, 2>{{1, 2}});
-  tw_store_run((u32*)p, Pack<u32, 2>{{r[0], r[1]}});
+  u16 half[2] = {tw_part<u16>(r[0], 1), 2};
+  tw_store_run(p, Pack<u32, 1>{{tw_join(half)}});
+  tw_store_run(p, tw_load_run<Pack<u32, 2>>(p));
   tw_store_run((f32*)p, Pack<f32, 4>{{d[0], d[1], d[2], d[3]}});
   *(f64*)p = g[0] + e[0];
 )";

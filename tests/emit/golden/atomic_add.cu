@@ -26,24 +26,24 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     const i32* const p = i_ + i0*256 + at;
 #pragma unroll
     for (int r_2 = 0; r_2 < 2; ++r_2) {
-      raw[r_2] = i0*256 + at + r_2*128 + 3 < N ? *(const Pack<i32, 4>*)(p + r_2*128) : Pack<i32, 4>{};
+      raw[r_2] = at + r_2*128 + 3 < tw_clamp_high(N - i0*256) ? tw_load_run<Pack<i32, 4>>(p + r_2*128) : Pack<i32, 4>{};
     }
     i32 v_load[8];  // i32[256]
 #pragma unroll
     for (int r_3 = 0; r_3 < 2; ++r_3) {
 #pragma unroll
       for (int r_4 = 0; r_4 < 4; ++r_4) {
-        v_load[r_3*4 + r_4] = tw_load_i32x1(&raw[r_3].v[r_4]);
+        v_load[r_3*4 + r_4] = tw_unpack_i32(raw[r_3].v[r_4]);
       }
     }
     const i32* const p_2 = i_ + i0*256 + at;
 #pragma unroll
     for (int r_5 = 0; r_5 < 2; ++r_5) {
-      if (!(i0*256 + at + r_5*128 + 3 < N)) {
+      if (!(at + r_5*128 + 3 < tw_clamp_high(N - i0*256))) {
         const i32* const p_3 = p_2 + r_5*128;
 #pragma unroll
         for (int v = 0; v < 4; ++v) {
-          const i32 x = i0*256 + at + r_5*128 + v < N ? tw_load_i32x1(p_3 + v) : (i32)(-1);
+          const i32 x = at + r_5*128 + v < tw_clamp_high(N - i0*256) ? tw_load_i32x1(p_3 + v) : (i32)(-1);
           v_load[r_5*4 + v] = x;
         }
       }

@@ -18,27 +18,27 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const int at_2 = tw_thread() % 8 * 4;
 
   Pack<f32, 4> raw[4];
-  const f32* const p = x_ + (at) * x__s0 + pid0*32 + at_2;
+  const f32* const p = x_ + pid0*32 + (at) * x__s0 + at_2;
 #pragma unroll
   for (int r_2 = 0; r_2 < 4; ++r_2) {
-    raw[r_2] = at + r_2*16 < M && pid0*32 + at_2 + 3 < N ? *(const Pack<f32, 4>*)(p + (r_2*16) * x__s0) : Pack<f32, 4>{};
+    raw[r_2] = at + r_2*16 < tw_clamp_high(M) && at_2 + 3 < tw_clamp_high(N - pid0*32) ? tw_load_run<Pack<f32, 4>>(p + (r_2*16) * x__s0) : Pack<f32, 4>{};
   }
   f32 v_load[16];  // f32[64,32]
 #pragma unroll
   for (int r_3 = 0; r_3 < 4; ++r_3) {
 #pragma unroll
     for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_load_f32x1(&raw[r_3].v[r_4]);
+      v_load[r_3*4 + r_4] = tw_unpack_f32(raw[r_3].v[r_4]);
     }
   }
-  const f32* const p_2 = x_ + (at) * x__s0 + pid0*32 + at_2;
+  const f32* const p_2 = x_ + pid0*32 + (at) * x__s0 + at_2;
 #pragma unroll
   for (int r_5 = 0; r_5 < 4; ++r_5) {
-    if (!(at + r_5*16 < M && pid0*32 + at_2 + 3 < N)) {
+    if (!(at + r_5*16 < tw_clamp_high(M) && at_2 + 3 < tw_clamp_high(N - pid0*32))) {
       const f32* const p_3 = p_2 + (r_5*16) * x__s0;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const f32 x = at + r_5*16 < M && pid0*32 + at_2 + v < N ? tw_load_f32x1(p_3 + v) : 0.0f;
+        const f32 x = at + r_5*16 < tw_clamp_high(M) && at_2 + v < tw_clamp_high(N - pid0*32) ? tw_load_f32x1(p_3 + v) : 0.0f;
         v_load[r_5*4 + v] = x;
       }
     }
@@ -102,13 +102,13 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     tw_store_f32x1(&raw_2[0].v[r_15], v_reduce[r_15]);
   }
   if (tw_thread() / 8 == 0) {
-    if (pid0*32 + at_2 + 3 < N) tw_store_run(y_ + pid0*32 + at_2, raw_2[0]);
+    if (at_2 + 3 < tw_clamp_high(N - pid0*32)) tw_store_run(y_ + pid0*32 + at_2, raw_2[0]);
   }
-  if (tw_thread() / 8 == 0 && !(pid0*32 + at_2 + 3 < N)) {
+  if (tw_thread() / 8 == 0 && !(at_2 + 3 < tw_clamp_high(N - pid0*32))) {
     f32* const p_4 = y_ + pid0*32 + at_2;
 #pragma unroll
     for (int v_2 = 0; v_2 < 4; ++v_2) {
-      if (pid0*32 + at_2 + v_2 < N) {
+      if (at_2 + v_2 < tw_clamp_high(N - pid0*32)) {
         *(p_4 + v_2) = raw_2[0].v[v_2];
       }
     }

@@ -17,24 +17,24 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const f32* const p = x_ + pid0*1024 + at;
 #pragma unroll
   for (int r_2 = 0; r_2 < 4; ++r_2) {
-    raw[r_2] = pid0*1024 + at + r_2*256 + 3 < N ? *(const Pack<f32, 4>*)(p + r_2*256) : Pack<f32, 4>{};
+    raw[r_2] = at + r_2*256 + 3 < tw_clamp_high(N - pid0*1024) ? tw_load_run<Pack<f32, 4>>(p + r_2*256) : Pack<f32, 4>{};
   }
   f32 v_load[16];  // f32[1024]
 #pragma unroll
   for (int r_3 = 0; r_3 < 4; ++r_3) {
 #pragma unroll
     for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_load_f32x1(&raw[r_3].v[r_4]);
+      v_load[r_3*4 + r_4] = tw_unpack_f32(raw[r_3].v[r_4]);
     }
   }
   const f32* const p_2 = x_ + pid0*1024 + at;
 #pragma unroll
   for (int r_5 = 0; r_5 < 4; ++r_5) {
-    if (!(pid0*1024 + at + r_5*256 + 3 < N)) {
+    if (!(at + r_5*256 + 3 < tw_clamp_high(N - pid0*1024))) {
       const f32* const p_3 = p_2 + r_5*256;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const f32 x = pid0*1024 + at + r_5*256 + v < N ? tw_load_f32x1(p_3 + v) : 0.0f;
+        const f32 x = at + r_5*256 + v < tw_clamp_high(N - pid0*1024) ? tw_load_f32x1(p_3 + v) : 0.0f;
         v_load[r_5*4 + v] = x;
       }
     }
@@ -51,16 +51,16 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   f32* const p_4 = y_ + pid0*1024 + at;
 #pragma unroll
   for (int r_9 = 0; r_9 < 4; ++r_9) {
-    if (pid0*1024 + at + r_9*256 + 3 < N) tw_store_run(p_4 + r_9*256, raw_2[r_9]);
+    if (at + r_9*256 + 3 < tw_clamp_high(N - pid0*1024)) tw_store_run(p_4 + r_9*256, raw_2[r_9]);
   }
   f32* const p_5 = y_ + pid0*1024 + at;
 #pragma unroll
   for (int r_10 = 0; r_10 < 4; ++r_10) {
-    if (!(pid0*1024 + at + r_10*256 + 3 < N)) {
+    if (!(at + r_10*256 + 3 < tw_clamp_high(N - pid0*1024))) {
       f32* const p_6 = p_5 + r_10*256;
 #pragma unroll
       for (int v_2 = 0; v_2 < 4; ++v_2) {
-        if (pid0*1024 + at + r_10*256 + v_2 < N) {
+        if (at + r_10*256 + v_2 < tw_clamp_high(N - pid0*1024)) {
           *(p_6 + v_2) = raw_2[r_10].v[v_2];
         }
       }

@@ -19,24 +19,24 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const i32* const p = i_ + pid0*256 + at;
 #pragma unroll
   for (int r_2 = 0; r_2 < 2; ++r_2) {
-    raw[r_2] = pid0*256 + at + r_2*128 + 3 < N ? *(const Pack<i32, 4>*)(p + r_2*128) : Pack<i32, 4>{};
+    raw[r_2] = at + r_2*128 + 3 < tw_clamp_high(N - pid0*256) ? tw_load_run<Pack<i32, 4>>(p + r_2*128) : Pack<i32, 4>{};
   }
   i32 v_load[8];  // i32[256]
 #pragma unroll
   for (int r_3 = 0; r_3 < 2; ++r_3) {
 #pragma unroll
     for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_load_i32x1(&raw[r_3].v[r_4]);
+      v_load[r_3*4 + r_4] = tw_unpack_i32(raw[r_3].v[r_4]);
     }
   }
   const i32* const p_2 = i_ + pid0*256 + at;
 #pragma unroll
   for (int r_5 = 0; r_5 < 2; ++r_5) {
-    if (!(pid0*256 + at + r_5*128 + 3 < N)) {
+    if (!(at + r_5*128 + 3 < tw_clamp_high(N - pid0*256))) {
       const i32* const p_3 = p_2 + r_5*128;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const i32 x = pid0*256 + at + r_5*128 + v < N ? tw_load_i32x1(p_3 + v) : (i32)0;
+        const i32 x = at + r_5*128 + v < tw_clamp_high(N - pid0*256) ? tw_load_i32x1(p_3 + v) : (i32)0;
         v_load[r_5*4 + v] = x;
       }
     }
@@ -65,16 +65,16 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   f32* const p_4 = y_ + pid0*256 + at;
 #pragma unroll
   for (int r_11 = 0; r_11 < 2; ++r_11) {
-    if (pid0*256 + at + r_11*128 + 3 < N) tw_store_run(p_4 + r_11*128, raw_2[r_11]);
+    if (at + r_11*128 + 3 < tw_clamp_high(N - pid0*256)) tw_store_run(p_4 + r_11*128, raw_2[r_11]);
   }
   f32* const p_5 = y_ + pid0*256 + at;
 #pragma unroll
   for (int r_12 = 0; r_12 < 2; ++r_12) {
-    if (!(pid0*256 + at + r_12*128 + 3 < N)) {
+    if (!(at + r_12*128 + 3 < tw_clamp_high(N - pid0*256))) {
       f32* const p_6 = p_5 + r_12*128;
 #pragma unroll
       for (int v_2 = 0; v_2 < 4; ++v_2) {
-        if (pid0*256 + at + r_12*128 + v_2 < N) {
+        if (at + r_12*128 + v_2 < tw_clamp_high(N - pid0*256)) {
           *(p_6 + v_2) = raw_2[r_12].v[v_2];
         }
       }

@@ -18,24 +18,24 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const f32* const p = x_ + pid0*256 + at;
 #pragma unroll
   for (int r_2 = 0; r_2 < 2; ++r_2) {
-    raw[r_2] = pid0*256 + at + r_2*128 + 3 < N ? *(const Pack<f32, 4>*)(p + r_2*128) : Pack<f32, 4>{};
+    raw[r_2] = at + r_2*128 + 3 < tw_clamp_high(N - pid0*256) ? tw_load_run<Pack<f32, 4>>(p + r_2*128) : Pack<f32, 4>{};
   }
   f32 v_load[8];  // f32[256]
 #pragma unroll
   for (int r_3 = 0; r_3 < 2; ++r_3) {
 #pragma unroll
     for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_load_f32x1(&raw[r_3].v[r_4]);
+      v_load[r_3*4 + r_4] = tw_unpack_f32(raw[r_3].v[r_4]);
     }
   }
   const f32* const p_2 = x_ + pid0*256 + at;
 #pragma unroll
   for (int r_5 = 0; r_5 < 2; ++r_5) {
-    if (!(pid0*256 + at + r_5*128 + 3 < N)) {
+    if (!(at + r_5*128 + 3 < tw_clamp_high(N - pid0*256))) {
       const f32* const p_3 = p_2 + r_5*128;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const f32 x = pid0*256 + at + r_5*128 + v < N ? tw_load_f32x1(p_3 + v) : 0.0f;
+        const f32 x = at + r_5*128 + v < tw_clamp_high(N - pid0*256) ? tw_load_f32x1(p_3 + v) : 0.0f;
         v_load[r_5*4 + v] = x;
       }
     }
@@ -73,16 +73,16 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   f32* const p_4 = y_ + pid0*256 + at;
 #pragma unroll
   for (int r_13 = 0; r_13 < 2; ++r_13) {
-    if (pid0*256 + at + r_13*128 + 3 < N) tw_store_run(p_4 + r_13*128, raw_2[r_13]);
+    if (at + r_13*128 + 3 < tw_clamp_high(N - pid0*256)) tw_store_run(p_4 + r_13*128, raw_2[r_13]);
   }
   f32* const p_5 = y_ + pid0*256 + at;
 #pragma unroll
   for (int r_14 = 0; r_14 < 2; ++r_14) {
-    if (!(pid0*256 + at + r_14*128 + 3 < N)) {
+    if (!(at + r_14*128 + 3 < tw_clamp_high(N - pid0*256))) {
       f32* const p_6 = p_5 + r_14*128;
 #pragma unroll
       for (int v_2 = 0; v_2 < 4; ++v_2) {
-        if (pid0*256 + at + r_14*128 + v_2 < N) {
+        if (at + r_14*128 + v_2 < tw_clamp_high(N - pid0*256)) {
           *(p_6 + v_2) = raw_2[r_14].v[v_2];
         }
       }

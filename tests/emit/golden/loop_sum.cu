@@ -30,27 +30,27 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (i64 i0 = 0; i0 < i0_end; i0 += 1) {
 
     Pack<f32, 4> raw[4];
-    const f32* const p = x_ + (pid0*8 + at) * x__s0 + i0*128 + at_2;
+    const f32* const p = x_ + (pid0*8) * x__s0 + i0*128 + (at) * x__s0 + at_2;
 #pragma unroll
     for (int r_4 = 0; r_4 < 4; ++r_4) {
-      raw[r_4] = pid0*8 + at + r_4*2 < M && i0*128 + at_2 + 3 < N ? *(const Pack<f32, 4>*)(p + (r_4*2) * x__s0) : Pack<f32, 4>{};
+      raw[r_4] = at + r_4*2 < tw_clamp_high(M - pid0*8) && at_2 + 3 < tw_clamp_high(N - i0*128) ? tw_load_run<Pack<f32, 4>>(p + (r_4*2) * x__s0) : Pack<f32, 4>{};
     }
     f32 v_load[16];  // f32[8,128]
 #pragma unroll
     for (int r_5 = 0; r_5 < 4; ++r_5) {
 #pragma unroll
       for (int r_6 = 0; r_6 < 4; ++r_6) {
-        v_load[r_5*4 + r_6] = tw_load_f32x1(&raw[r_5].v[r_6]);
+        v_load[r_5*4 + r_6] = tw_unpack_f32(raw[r_5].v[r_6]);
       }
     }
-    const f32* const p_2 = x_ + (pid0*8 + at) * x__s0 + i0*128 + at_2;
+    const f32* const p_2 = x_ + (pid0*8) * x__s0 + i0*128 + (at) * x__s0 + at_2;
 #pragma unroll
     for (int r_7 = 0; r_7 < 4; ++r_7) {
-      if (!(pid0*8 + at + r_7*2 < M && i0*128 + at_2 + 3 < N)) {
+      if (!(at + r_7*2 < tw_clamp_high(M - pid0*8) && at_2 + 3 < tw_clamp_high(N - i0*128))) {
         const f32* const p_3 = p_2 + (r_7*2) * x__s0;
 #pragma unroll
         for (int v = 0; v < 4; ++v) {
-          const f32 x = pid0*8 + at + r_7*2 < M && i0*128 + at_2 + v < N ? tw_load_f32x1(p_3 + v) : 0.0f;
+          const f32 x = at + r_7*2 < tw_clamp_high(M - pid0*8) && at_2 + v < tw_clamp_high(N - i0*128) ? tw_load_f32x1(p_3 + v) : 0.0f;
           v_load[r_7*4 + v] = x;
         }
       }
@@ -115,10 +115,10 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   }
 
   if (tw_thread() % 32 == 0) {
-    f32* const p_4 = y_ + (pid0*8 + at) * y__s0;
+    f32* const p_4 = y_ + (pid0*8) * y__s0 + (at) * y__s0;
 #pragma unroll
     for (int r_19 = 0; r_19 < 4; ++r_19) {
-      if (pid0*8 + at + r_19*2 < M) {
+      if (at + r_19*2 < tw_clamp_high(M - pid0*8)) {
         tw_store_f32x1(p_4 + (r_19*2) * y__s0, v_reduce[r_19]);
       }
     }

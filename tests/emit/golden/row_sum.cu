@@ -17,27 +17,27 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const int at_2 = tw_thread() % 32 * 4;
 
   Pack<f32, 4> raw[4];
-  const f32* const p = x_ + (pid0*8 + at) * x__s0 + at_2;
+  const f32* const p = x_ + (pid0*8) * x__s0 + (at) * x__s0 + at_2;
 #pragma unroll
   for (int r_2 = 0; r_2 < 4; ++r_2) {
-    raw[r_2] = pid0*8 + at + r_2*2 < M ? *(const Pack<f32, 4>*)(p + (r_2*2) * x__s0) : Pack<f32, 4>{};
+    raw[r_2] = at + r_2*2 < tw_clamp_high(M - pid0*8) ? tw_load_run<Pack<f32, 4>>(p + (r_2*2) * x__s0) : Pack<f32, 4>{};
   }
   f32 v_load[16];  // f32[8,128]
 #pragma unroll
   for (int r_3 = 0; r_3 < 4; ++r_3) {
 #pragma unroll
     for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_load_f32x1(&raw[r_3].v[r_4]);
+      v_load[r_3*4 + r_4] = tw_unpack_f32(raw[r_3].v[r_4]);
     }
   }
-  const f32* const p_2 = x_ + (pid0*8 + at) * x__s0 + at_2;
+  const f32* const p_2 = x_ + (pid0*8) * x__s0 + (at) * x__s0 + at_2;
 #pragma unroll
   for (int r_5 = 0; r_5 < 4; ++r_5) {
-    if (!(pid0*8 + at + r_5*2 < M)) {
+    if (!(at + r_5*2 < tw_clamp_high(M - pid0*8))) {
       const f32* const p_3 = p_2 + (r_5*2) * x__s0;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const f32 x = pid0*8 + at + r_5*2 < M ? tw_load_f32x1(p_3 + v) : 0.0f;
+        const f32 x = at + r_5*2 < tw_clamp_high(M - pid0*8) ? tw_load_f32x1(p_3 + v) : 0.0f;
         v_load[r_5*4 + v] = x;
       }
     }
@@ -93,10 +93,10 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   }
 
   if (tw_thread() % 32 == 0) {
-    f32* const p_4 = y_ + (pid0*8 + at) * y__s0;
+    f32* const p_4 = y_ + (pid0*8) * y__s0 + (at) * y__s0;
 #pragma unroll
     for (int r_15 = 0; r_15 < 4; ++r_15) {
-      if (pid0*8 + at + r_15*2 < M) {
+      if (at + r_15*2 < tw_clamp_high(M - pid0*8)) {
         tw_store_f32x1(p_4 + (r_15*2) * y__s0, v_reduce[r_15]);
       }
     }

@@ -27,16 +27,19 @@ typedef unsigned long u64;
 typedef float f32;
 typedef double f64;
 template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };
-template <class T, int N> __device__ __forceinline__ void tw_store_run(T* p, Pack<T, N> v) {
-  union { Pack<T, N> run; u32 word[sizeof(v) / 4]; } w = {v};
-  if (sizeof(v) == 4) asm volatile("st.b32 [%0], %1;" ::"l"(p), "r"(w.word[0]) : "memory");
-  if constexpr (sizeof(v) == 8) {
+template <class P> __device__ __forceinline__ void tw_store_run(void* p, P v) {
+  union { P run; u32 word[sizeof(P) / 4]; } w = {v};
+  if (sizeof(P) == 4) asm volatile("st.b32 [%0], %1;" ::"l"(p), "r"(w.word[0]) : "memory");
+  if constexpr (sizeof(P) == 8) {
     asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]) : "memory");
   }
-  if constexpr (sizeof(v) == 16) {
+  if constexpr (sizeof(P) == 16) {
     asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]),
                  "r"(w.word[2]), "r"(w.word[3]) : "memory");
   }
+}
+template <class P> __device__ __forceinline__ P tw_load_run(const void* p) {
+  return *(const P*)p;
 }
 __device__ __forceinline__ int tw_thread() { return (int)threadIdx.x; }
 __device__ __forceinline__ i64 tw_block() { return (i64)blockIdx.x; }
@@ -73,6 +76,8 @@ TW_INLINE i64 floordiv(i64 a, i64 b) {
 TW_INLINE i64 mod(i64 a, i64 b) { return b == 0 ? 0 : a - floordiv(a, b) * b; }
 TW_INLINE i64 cdiv(i64 a, i64 b) { return floordiv(a + b - 1, b); }
 
+
+TW_INLINE int tw_clamp_high(i64 n) { return n > 0x40000000 ? 0x40000000 : (int)n; }
 
 TW_INLINE f32 tw_unpack_f32(f32 b) { return b; }
 
@@ -113,17 +118,17 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const int at = tw_thread() * 2;
 
   Pack<f32, 2> raw[1];
-  raw[0] = pid1*64 + at + 1 < N ? *(const Pack<f32, 2>*)(x_ + (pid0) * x__s0 + pid1*64 + at) : Pack<f32, 2>{};
+  raw[0] = at + 1 < tw_clamp_high(N - pid1*64) ? tw_load_run<Pack<f32, 2>>(x_ + (pid0) * x__s0 + pid1*64 + at) : Pack<f32, 2>{};
   f32 v_load[2];  // f32[1,64]
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    v_load[r] = tw_load_f32x1(&raw[0].v[r]);
+    v_load[r] = tw_unpack_f32(raw[0].v[r]);
   }
-  if (!(pid1*64 + at + 1 < N)) {
+  if (!(at + 1 < tw_clamp_high(N - pid1*64))) {
     const f32* const p = x_ + (pid0) * x__s0 + pid1*64 + at;
 #pragma unroll
     for (int v = 0; v < 2; ++v) {
-      const f32 x = pid1*64 + at + v < N ? tw_load_f32x1(p + v) : 0.0f;
+      const f32 x = at + v < tw_clamp_high(N - pid1*64) ? tw_load_f32x1(p + v) : 0.0f;
       v_load[v] = x;
     }
   }
@@ -142,17 +147,17 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   if (add_ != 0) {
 
     Pack<f32, 2> raw_2[1];
-    raw_2[0] = pid1*64 + at + 1 < N ? *(const Pack<f32, 2>*)(y_ + (pid0) * y__s0 + pid1*64 + at) : Pack<f32, 2>{};
+    raw_2[0] = at + 1 < tw_clamp_high(N - pid1*64) ? tw_load_run<Pack<f32, 2>>(y_ + (pid0) * y__s0 + pid1*64 + at) : Pack<f32, 2>{};
     f32 v_load_3[2];  // f32[1,64]
 #pragma unroll
     for (int r_3 = 0; r_3 < 2; ++r_3) {
-      v_load_3[r_3] = tw_load_f32x1(&raw_2[0].v[r_3]);
+      v_load_3[r_3] = tw_unpack_f32(raw_2[0].v[r_3]);
     }
-    if (!(pid1*64 + at + 1 < N)) {
+    if (!(at + 1 < tw_clamp_high(N - pid1*64))) {
       f32* const p_2 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
       for (int v_2 = 0; v_2 < 2; ++v_2) {
-        const f32 x_4 = pid1*64 + at + v_2 < N ? tw_load_f32x1(p_2 + v_2) : 0.0f;
+        const f32 x_4 = at + v_2 < tw_clamp_high(N - pid1*64) ? tw_load_f32x1(p_2 + v_2) : 0.0f;
         v_load_3[v_2] = x_4;
       }
     }
@@ -164,12 +169,12 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
       const f32 x_5 = v_mul[r_4] + v_load_3[r_4];
       tw_store_f32x1(&raw_3[0].v[r_4], x_5);
     }
-    if (pid1*64 + at + 1 < N) tw_store_run(y_ + (pid0) * y__s0 + pid1*64 + at, raw_3[0]);
-    if (!(pid1*64 + at + 1 < N)) {
+    if (at + 1 < tw_clamp_high(N - pid1*64)) tw_store_run(y_ + (pid0) * y__s0 + pid1*64 + at, raw_3[0]);
+    if (!(at + 1 < tw_clamp_high(N - pid1*64))) {
       f32* const p_3 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
       for (int v_3 = 0; v_3 < 2; ++v_3) {
-        if (pid1*64 + at + v_3 < N) {
+        if (at + v_3 < tw_clamp_high(N - pid1*64)) {
           *(p_3 + v_3) = raw_3[0].v[v_3];
         }
       }
@@ -181,12 +186,12 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     for (int r_5 = 0; r_5 < 2; ++r_5) {
       tw_store_f32x1(&raw_4[0].v[r_5], v_mul[r_5]);
     }
-    if (pid1*64 + at + 1 < N) tw_store_run(y_ + (pid0) * y__s0 + pid1*64 + at, raw_4[0]);
-    if (!(pid1*64 + at + 1 < N)) {
+    if (at + 1 < tw_clamp_high(N - pid1*64)) tw_store_run(y_ + (pid0) * y__s0 + pid1*64 + at, raw_4[0]);
+    if (!(at + 1 < tw_clamp_high(N - pid1*64))) {
       f32* const p_4 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
       for (int v_4 = 0; v_4 < 2; ++v_4) {
-        if (pid1*64 + at + v_4 < N) {
+        if (at + v_4 < tw_clamp_high(N - pid1*64)) {
           *(p_4 + v_4) = raw_4[0].v[v_4];
         }
       }
@@ -262,6 +267,8 @@ TW_INLINE f32 tw_unpack_f32(f32 b) { return b; }
 
 TW_INLINE f32 tw_load_f32x1(const f32* p) { return tw_unpack_f32(*p); }
 
+TW_INLINE int tw_clamp_high(i64 n) { return n > 0x40000000 ? 0x40000000 : (int)n; }
+
 TW_INLINE i32 tw_bits(f32 x) { return __builtin_bit_cast(i32, x); }
 
 TW_INLINE f32 tw_real(i32 x) { return __builtin_bit_cast(f32, x); }
@@ -300,7 +307,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const f32* const p = x_ + (pid0) * x__s0 + pid1*64 + at;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const f32 x = pid1*64 + at + r < N ? tw_load_f32x1(p + r) : 0.0f;
+    const f32 x = at + r < tw_clamp_high(N - pid1*64) ? tw_load_f32x1(p + r) : 0.0f;
     v_load[r] = x;
   }
 
@@ -321,7 +328,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     f32* const p_2 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
     for (int r_3 = 0; r_3 < 2; ++r_3) {
-      const f32 x_4 = pid1*64 + at + r_3 < N ? tw_load_f32x1(p_2 + r_3) : 0.0f;
+      const f32 x_4 = at + r_3 < tw_clamp_high(N - pid1*64) ? tw_load_f32x1(p_2 + r_3) : 0.0f;
       v_load_3[r_3] = x_4;
     }
 
@@ -329,7 +336,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     f32* const p_3 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
     for (int r_4 = 0; r_4 < 2; ++r_4) {
-      if (pid1*64 + at + r_4 < N) {
+      if (at + r_4 < tw_clamp_high(N - pid1*64)) {
         const f32 x_5 = v_mul[r_4] + v_load_3[r_4];
         tw_store_f32x1(p_3 + r_4, x_5);
       }
@@ -339,7 +346,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     f32* const p_4 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
     for (int r_5 = 0; r_5 < 2; ++r_5) {
-      if (pid1*64 + at + r_5 < N) {
+      if (at + r_5 < tw_clamp_high(N - pid1*64)) {
         tw_store_f32x1(p_4 + r_5, v_mul[r_5]);
       }
     }

@@ -20,7 +20,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     const f32* const p_2 = p + r_2*512;
 #pragma unroll
     for (int piece = 0; piece < 2; ++piece) {
-      raw[r_2*2 + piece] = pid0*1024 + at + r_2*512 + piece*4 + 3 < N ? *(const Pack<f32, 4>*)(p_2 + piece*4) : Pack<f32, 4>{};
+      raw[r_2*2 + piece] = at + r_2*512 + piece*4 + 3 < tw_clamp_high(N - pid0*1024) ? tw_load_run<Pack<f32, 4>>(p_2 + piece*4) : Pack<f32, 4>{};
     }
   }
   f32 v_load[16];  // f32[1024]
@@ -28,7 +28,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_3 = 0; r_3 < 2; ++r_3) {
 #pragma unroll
     for (int r_4 = 0; r_4 < 8; ++r_4) {
-      v_load[r_3*8 + r_4] = tw_load_f32x1(&raw[(r_3*8 + r_4) / 4].v[(r_3*8 + r_4) % 4]);
+      v_load[r_3*8 + r_4] = tw_unpack_f32(raw[(r_3*8 + r_4) / 4].v[(r_3*8 + r_4) % 4]);
     }
   }
   const f32* const p_3 = x_ + pid0*1024 + at;
@@ -37,40 +37,44 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     const f32* const p_4 = p_3 + r_5*512;
 #pragma unroll
     for (int piece_2 = 0; piece_2 < 2; ++piece_2) {
-      if (!(pid0*1024 + at + r_5*512 + piece_2*4 + 3 < N)) {
+      if (!(at + r_5*512 + piece_2*4 + 3 < tw_clamp_high(N - pid0*1024))) {
         const f32* const p_5 = p_4 + piece_2*4;
 #pragma unroll
         for (int v = 0; v < 4; ++v) {
-          const f32 x = pid0*1024 + at + r_5*512 + piece_2*4 + v < N ? tw_load_f32x1(p_5 + v) : 0.0f;
+          const f32 x = at + r_5*512 + piece_2*4 + v < tw_clamp_high(N - pid0*1024) ? tw_load_f32x1(p_5 + v) : 0.0f;
           v_load[r_5*8 + piece_2*4 + v] = x;
         }
       }
     }
   }
 
-  Pack<u16, 8> raw_2[2];
+  Pack<u32, 4> raw_2[2];
+  f32 wide[16];
 #pragma unroll
   for (int r_7 = 0; r_7 < 2; ++r_7) {
 #pragma unroll
     for (int r_8 = 0; r_8 < 8; ++r_8) {
-      const f32 x_2 = tw_round_bf16(v_load[r_7*8 + r_8]);
-      tw_store_bf16x1(&raw_2[r_7].v[r_8], x_2);
+      wide[r_7*8 + r_8] = v_load[r_7*8 + r_8];
     }
+  }
+#pragma unroll
+  for (int word = 0; word < 8; ++word) {
+    raw_2[(word) / 4].v[(word) % 4] = tw_narrow_bf16x1(wide + word*2);
   }
   u16* const p_6 = y_ + pid0*1024 + at;
 #pragma unroll
   for (int r_9 = 0; r_9 < 2; ++r_9) {
-    if (pid0*1024 + at + r_9*512 + 7 < N) tw_store_run(p_6 + r_9*512, raw_2[r_9]);
+    if (at + r_9*512 + 7 < tw_clamp_high(N - pid0*1024)) tw_store_run(p_6 + r_9*512, raw_2[r_9]);
   }
   u16* const p_7 = y_ + pid0*1024 + at;
 #pragma unroll
   for (int r_10 = 0; r_10 < 2; ++r_10) {
-    if (!(pid0*1024 + at + r_10*512 + 7 < N)) {
+    if (!(at + r_10*512 + 7 < tw_clamp_high(N - pid0*1024))) {
       u16* const p_8 = p_7 + r_10*512;
 #pragma unroll
       for (int v_2 = 0; v_2 < 8; ++v_2) {
-        if (pid0*1024 + at + r_10*512 + v_2 < N) {
-          *(p_8 + v_2) = raw_2[r_10].v[v_2];
+        if (at + r_10*512 + v_2 < tw_clamp_high(N - pid0*1024)) {
+          *(p_8 + v_2) = tw_part<u16>(raw_2[r_10].v[(v_2) / 2], (r_10*8 + v_2) % 2);
         }
       }
     }

@@ -20,27 +20,27 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   const int at_2 = tw_thread() % 8 * 4;
 
   Pack<f32, 4> raw[4];
-  const f32* const p = x_ + (pid0*32 + at) * x__s0 + pid1*32 + at_2;
+  const f32* const p = x_ + (pid0*32) * x__s0 + pid1*32 + (at) * x__s0 + at_2;
 #pragma unroll
   for (int r_2 = 0; r_2 < 4; ++r_2) {
-    raw[r_2] = pid0*32 + at + r_2*8 < M && pid1*32 + at_2 + 3 < N ? *(const Pack<f32, 4>*)(p + (r_2*8) * x__s0) : Pack<f32, 4>{};
+    raw[r_2] = at + r_2*8 < tw_clamp_high(M - pid0*32) && at_2 + 3 < tw_clamp_high(N - pid1*32) ? tw_load_run<Pack<f32, 4>>(p + (r_2*8) * x__s0) : Pack<f32, 4>{};
   }
   f32 v_load[16];  // f32[32,32]
 #pragma unroll
   for (int r_3 = 0; r_3 < 4; ++r_3) {
 #pragma unroll
     for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_load_f32x1(&raw[r_3].v[r_4]);
+      v_load[r_3*4 + r_4] = tw_unpack_f32(raw[r_3].v[r_4]);
     }
   }
-  const f32* const p_2 = x_ + (pid0*32 + at) * x__s0 + pid1*32 + at_2;
+  const f32* const p_2 = x_ + (pid0*32) * x__s0 + pid1*32 + (at) * x__s0 + at_2;
 #pragma unroll
   for (int r_5 = 0; r_5 < 4; ++r_5) {
-    if (!(pid0*32 + at + r_5*8 < M && pid1*32 + at_2 + 3 < N)) {
+    if (!(at + r_5*8 < tw_clamp_high(M - pid0*32) && at_2 + 3 < tw_clamp_high(N - pid1*32))) {
       const f32* const p_3 = p_2 + (r_5*8) * x__s0;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const f32 x = pid0*32 + at + r_5*8 < M && pid1*32 + at_2 + v < N ? tw_load_f32x1(p_3 + v) : 0.0f;
+        const f32 x = at + r_5*8 < tw_clamp_high(M - pid0*32) && at_2 + v < tw_clamp_high(N - pid1*32) ? tw_load_f32x1(p_3 + v) : 0.0f;
         v_load[r_5*4 + v] = x;
       }
     }
@@ -68,19 +68,19 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
       tw_store_f32x1(&raw_2[r_9].v[r_10], x_2);
     }
   }
-  f32* const p_8 = y_ + (pid1*32 + at) * y__s0 + pid0*32 + at_2;
+  f32* const p_8 = y_ + (pid1*32) * y__s0 + pid0*32 + (at) * y__s0 + at_2;
 #pragma unroll
   for (int r_11 = 0; r_11 < 4; ++r_11) {
-    if (pid1*32 + at + r_11*8 < N && pid0*32 + at_2 + 3 < M) tw_store_run(p_8 + (r_11*8) * y__s0, raw_2[r_11]);
+    if (at + r_11*8 < tw_clamp_high(N - pid1*32) && at_2 + 3 < tw_clamp_high(M - pid0*32)) tw_store_run(p_8 + (r_11*8) * y__s0, raw_2[r_11]);
   }
-  f32* const p_9 = y_ + (pid1*32 + at) * y__s0 + pid0*32 + at_2;
+  f32* const p_9 = y_ + (pid1*32) * y__s0 + pid0*32 + (at) * y__s0 + at_2;
 #pragma unroll
   for (int r_12 = 0; r_12 < 4; ++r_12) {
-    if (!(pid1*32 + at + r_12*8 < N && pid0*32 + at_2 + 3 < M)) {
+    if (!(at + r_12*8 < tw_clamp_high(N - pid1*32) && at_2 + 3 < tw_clamp_high(M - pid0*32))) {
       f32* const p_10 = p_9 + (r_12*8) * y__s0;
 #pragma unroll
       for (int v_2 = 0; v_2 < 4; ++v_2) {
-        if (pid1*32 + at + r_12*8 < N && pid0*32 + at_2 + v_2 < M) {
+        if (at + r_12*8 < tw_clamp_high(N - pid1*32) && at_2 + v_2 < tw_clamp_high(M - pid0*32)) {
           *(p_10 + v_2) = raw_2[r_12].v[v_2];
         }
       }

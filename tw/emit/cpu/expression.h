@@ -232,6 +232,6 @@ class Expression {
 std::vector<Bound> open_bounds(const Context& c, int param, const Coords& at);
 std::optional<Bound> open_bound(const Context& c, const Expr& at, const Expr& dim);
 /// C++ text of a check.
-std::string condition(const Context& c, const Bound& b);
+std::string condition(Context& c, const Bound& b);
 
 }  // namespace tw::cpu

@@ -24,9 +24,48 @@ std::string stored_literal(Expression& e, DType t, const Number& n) {
   return e.literal(t, n).text;
 }
 
+/// A coordinate as the sum of a small number, all that threads of a block differ in, and the rest.
+struct Parts {
+  Expr near, far;
+};
+
+Parts parts_of(const Context& c, const Expr& e) {
+  constexpr int64_t kNear = 1 << 20;
+  if (e.kind() == Expr::Kind::add) {
+    const Parts l = parts_of(c, e.lhs()), r = parts_of(c, e.rhs());
+    return {l.near + r.near, l.far + r.far};
+  }
+  const Interval range = bounds(e, c.facts);
+  return -kNear <= range.lo && range.hi <= kNear ? Parts{e, 0} : Parts{0, e};
+}
+
+/// What tw_clamp makes of smaller numbers.
+constexpr int64_t kLeastFar = 0x40000000;
+
+/// What is near is compared in 32 bits; the other side is one number for all threads.
+std::string near_condition(Context& c, const Bound& b, const Parts& at) {
+  const std::string near = c.text(simplify(at.near, c.facts));
+  const auto far = [&](const Expr& e) {
+    const Expr n = simplify(e, c.facts);
+    const bool high = prove_le(-kLeastFar, n, c.facts);
+    return n.is_constant()
+               ? c.text(n)
+               : fmt::format("{}({})", c.prelude.use(high ? "clamp_high" : "clamp", i64, 1),
+                             c.text(n));
+  };
+  std::string text;
+  if (b.low) text = fmt::format("{} >= {}", near, far(0 - at.far));
+  if (b.high) text += fmt::format("{}{} < {}", b.low ? " && " : "", near, far(b.dim - at.far));
+  return text;
+}
+
 }  // namespace
 
-std::string condition(const Context& c, const Bound& b) {
+std::string condition(Context& c, const Bound& b) {
+  if (c.prelude.for_thread()) {
+    const Parts at = parts_of(c, b.at);
+    if (!at.near.is_constant()) return near_condition(c, b, at);
+  }
   std::string text;
   if (b.low) text = fmt::format("{} >= 0", c.text(b.at));
   if (b.high) {
@@ -56,6 +95,7 @@ Expression::Address Expression::address_of(const std::string& base, const std::s
   struct Part {
     uint32_t loops;
     std::string text;
+    bool near = true;
   };
   std::vector<Part> parts;
   Address a;
@@ -84,13 +124,17 @@ Expression::Address Expression::address_of(const std::string& base, const std::s
       rest = simplify(without(rest, loops_[k]), c_.facts);
     }
     if (rest == Expr(0)) continue;
-    parts.push_back({loops_of(rest), scaled(c_.text(rest))});
+    const Parts both = c_.prelude.for_thread() ? parts_of(c_, rest) : Parts{0, rest};
+    if (both.far != Expr(0))
+      parts.push_back({loops_of(both.far), scaled(c_.text(both.far)), false});
+    if (both.near != Expr(0)) parts.push_back({loops_of(both.near), scaled(c_.text(both.near))});
   }
   if (!regular) a.step_text.clear();
   if (regular && a.step_text.empty()) a.step_text = "0";
   if (regular && numeric) a.step = step;
+  // What is one number for all threads stands first.
   std::stable_sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
-    return std::bit_width(x.loops) < std::bit_width(y.loops);
+    return std::pair(std::bit_width(x.loops), x.near) < std::pair(std::bit_width(y.loops), y.near);
   });
   a.pointer = base;
   for (size_t i = 0; i < parts.size();) {

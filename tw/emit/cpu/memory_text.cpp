@@ -10,6 +10,20 @@ std::vector<PreludeFunction> memory_functions() {
        "TW_INLINE $V tw_load_$Dx$L(const $S* p) { return tw_unpack_$D(*(const $P*)p); }"},
       {"store", "pack_$D", "TW_INLINE void tw_store_$Dx$L($S* p, $E v) { *p = tw_pack_$D(v); }",
        "TW_INLINE void tw_store_$Dx$L($S* p, $V v) { *($P*)p = tw_pack_$D(v); }"},
+      // What a place inside a tile, which is far smaller, is compared with.
+      {"clamp", "",
+       "TW_INLINE int tw_clamp(i64 n) "
+       "{ return n < -0x40000000 ? -0x40000000 : n > 0x40000000 ? 0x40000000 : (int)n; }",
+       ""},
+      {"clamp_high", "",
+       "TW_INLINE int tw_clamp_high(i64 n) { return n > 0x40000000 ? 0x40000000 : (int)n; }", ""},
+      // A word of neighbours, rounded first.
+      {"narrow", "round_$D pack_$D",
+       "TW_INLINE u32 tw_narrow_$Dx$L(const f32* x) {\n  u32 word = 0;\n"
+       "  for (int k = 0; k < 4 / (int)sizeof($S); ++k)\n"
+       "    word |= (u32)tw_pack_$D(tw_round_$D(x[k])) << 8 * (int)sizeof($S) * k;\n"
+       "  return word;\n}",
+       ""},
       {"stream", "pack_$D", "",
        "TW_INLINE void tw_stream_$Dx$L($S* p, $V v) {\n"
        "#if defined(__clang__)\n"

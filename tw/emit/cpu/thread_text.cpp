@@ -139,6 +139,17 @@ const char* const kRoundBf16 = R"(TW_INLINE f32 tw_round_bf16(f32 x) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
   return __builtin_bit_cast(f32, (u32)h << 16);
 })";
+
+ThreadText narrow_pair(DType t) {
+  return {"narrow",
+          {t},
+          fmt::format("TW_INLINE u32 tw_narrow_{0}x1(const f32* x) {{\n  u32 word;\n"
+                      "  asm(\"cvt.rn.{0}x2.f32 %0, %1, %2;\" : \"=r\"(word) : \"f\"(x[1]), "
+                      "\"f\"(x[0]));\n  return word;\n}}",
+                      name(t)),
+          ""};
+}
+
 // The first half of an f16.
 const char* const kUnpackE5m2 = R"(TW_INLINE f32 tw_unpack_e5m2(u8 b) {
   f32 r;
@@ -186,6 +197,8 @@ std::vector<ThreadText> make_rows() {
       {"round_f16", {f16}, kRoundF16, ""},
       {"round_bf16", {bf16}, kRoundBf16, ""},
       {"unpack_e5m2", {e5m2}, kUnpackE5m2, ""},
+      narrow_pair(f16),
+      narrow_pair(bf16),
   };
   for (const DType to : {i8, i16, i32, i64, u8, u16, u32, u64, i1, i2, i3,
                          i4, i5,  i6,  i7,  u1, u2,  u3,  u4,  u5, u6, u7}) {

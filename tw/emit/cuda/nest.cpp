@@ -176,9 +176,12 @@ std::string quotient(const State& s, const Expr& index, int64_t n) {
   return divided(s, simplify(floordiv(index, n), s.c.facts), index, '/', n);
 }
 
+std::string remainder(const State& s, const Expr& index, int64_t n) {
+  return divided(s, simplify(mod(index, n), s.c.facts), index, '%', n);
+}
+
 std::string in_packs(const State& s, const std::string& name, const Expr& index, int64_t n) {
-  const Expr rest = simplify(mod(index, n), s.c.facts);
-  return fmt::format("{}[{}].v[{}]", name, quotient(s, index, n), divided(s, rest, index, '%', n));
+  return fmt::format("{}[{}].v[{}]", name, quotient(s, index, n), remainder(s, index, n));
 }
 
 void write_register(Nest& n, const Reg& r, const Tile& target) {

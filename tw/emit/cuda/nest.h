@@ -64,8 +64,9 @@ class Nest {
 /// Lets an expression outside of any nest read tiles where they lie in memory.
 void bind_memory(State& s, Expression& e);
 
-/// index / n as text, index >= 0.
+/// index / n and index % n as text, index >= 0.
 std::string quotient(const State& s, const Expr& index, int64_t n);
+std::string remainder(const State& s, const Expr& index, int64_t n);
 /// The element of that index in an array of packs of n.
 std::string in_packs(const State& s, const std::string& name, const Expr& index, int64_t n);
 

@@ -51,6 +51,26 @@ bool goes_with(const Extents& part, const Extents& whole) {
   return true;
 }
 
+/// The axis of `other` that each axis of `shape` is, -1 where it has an extent of 1.
+std::vector<int> axes_in(const Extents& other, const Extents& shape) {
+  std::vector<int> of;
+  int next = 0;
+  for (const int64_t extent : shape) {
+    if (extent == 1) {
+      of.push_back(-1);
+      continue;
+    }
+    while (other[next] == 1) ++next;
+    of.push_back(next++);
+  }
+  return of;
+}
+
+Extents without_ones(Extents shape) {
+  std::erase(shape, 1);
+  return shape;
+}
+
 bool moves_elements(Opcode code) {
   return code == Opcode::reshape || code == Opcode::transpose || code == Opcode::slice ||
          code == Opcode::broadcast;
@@ -139,6 +159,8 @@ void Placement::visit(const Region& r, int depth) {
     if (op.code == Opcode::load) note_view(op, op.out[0]);
     if (op.code == Opcode::store) note_view(op, op.in[0]);
     if (op.code == Opcode::dot) note_dot(op);
+    if (op.code == Opcode::reshape)
+      note_reshape(c_.program.type(op.in[0]).shape, c_.program.type(op.out[0]).shape);
     if (op.code == Opcode::scan) {
       shapes_[c_.program.type(op.in[0]).shape].scanned = op.as<ScanAttr>().fold.axis;
     }
@@ -173,19 +195,45 @@ const ThreadValue& Placement::layout_of(const Extents& shape) const {
   return layouts_.emplace(shape, choose(shape)).first->second;
 }
 
-ThreadValue Placement::choose(const Extents& shape) const {
+void Placement::note_reshape(const Extents& from, const Extents& to) {
+  if (from == to || without_ones(from) != without_ones(to)) return;
+  alike_[from].insert(to);
+  alike_[to].insert(from);
+}
+
+/// The largest tile that a tile of the shape goes with.
+const Extents* Placement::whole_of(const Extents& shape) const {
   const Extents* whole = nullptr;
   for (const auto& [other, s] : shapes_) {
     if (goes_with(shape, other) && (whole == nullptr || count(*whole) < count(other)))
       whole = &other;
   }
-  if (whole != nullptr) {
+  return whole;
+}
+
+ThreadValue Placement::choose(const Extents& shape) const {
+  if (const Extents* whole = whole_of(shape)) {
     ThreadValue l = layout_of(*whole);
     for (size_t a = 0; a < shape.size(); ++a) {
       if (shape[a] != (*whole)[a]) l = layout::slice(l, a);
     }
     return l;
   }
+  const auto alike = alike_.find(shape);
+  if (alike == alike_.end()) return choose_alone(shape);
+  // The one of them that has a larger tile, else the first, has the layout of all.
+  const Extents* own = &shape;
+  int64_t most = 0;
+  for (const Extents& other : alike->second) {
+    const Extents* whole = whole_of(other);
+    if (whole == nullptr ? most == 0 && other < *own : most < count(*whole)) own = &other;
+    if (whole != nullptr) most = std::max(most, count(*whole));
+  }
+  if (own == &shape) return choose_alone(shape);
+  return layout::renamed(layout_of(*own), axes_in(*own, shape), shape);
+}
+
+ThreadValue Placement::choose_alone(const Extents& shape) const {
   const auto known = shapes_.find(shape);
   const Shape s = known == shapes_.end() ? Shape{} : known->second;
   if (s.matrix) return matrix_layout(shape, threads_ / 32, rows_only_);

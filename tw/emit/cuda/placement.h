@@ -19,7 +19,7 @@ inline constexpr int64_t kMostSums = 128;
 
 /// How a program's tiles are spread over the threads of a block: one layout a shape, so that what
 /// is computed from tiles of one shape needs no exchange. Tiles with extents of 1 lie as a fold of
-/// the larger tile that they go with.
+/// the larger tile that they go with, and so do tiles that a reshape gives or takes such extents.
 class Placement {
  public:
   /// `warps`: of a block; 0: chosen from the tiles. Without panels all dots are plain.
@@ -67,7 +67,10 @@ class Placement {
   void note(ValueId v, int depth, bool anywhere);
   void note_view(const Op& op, ValueId v);
   void choose_threads(int64_t warps);
+  void note_reshape(const Extents& from, const Extents& to);
+  const Extents* whole_of(const Extents& shape) const;
   layout::ThreadValue choose(const Extents& shape) const;
+  layout::ThreadValue choose_alone(const Extents& shape) const;
   bool cheap(ValueId v) const;
   bool counts(ValueId v) const;
   bool small_part(const Op& slice) const;
@@ -83,6 +86,8 @@ class Placement {
   std::map<ValueId, Use> uses_;
   std::map<ValueId, int> depth_;
   std::map<Extents, Shape> shapes_;
+  /// Shapes that a reshape makes of each other and that differ by extents of 1 only.
+  std::map<Extents, std::set<Extents>> alike_;
   mutable std::map<Extents, layout::ThreadValue> layouts_;
 };
 

@@ -19,19 +19,24 @@ std::optional<size_t> unit_tile_axis(const State& s, const View& view) {
   return static_cast<size_t>(it - view.axes.begin());
 }
 
+std::string both(const std::string& a, const std::string& b) {
+  return a.empty() ? b : b.empty() ? a : a + " && " + b;
+}
+
 /// What a run's first element must meet for the whole run to lie inside.
 std::string inside_run(State& s, const View& view, const Coords& coords, int64_t count) {
   const int unit = s.c.specialisation.params[view.param].unit_axis;
   std::string text;
-  const auto add = [&](const std::string& t) { text += (text.empty() ? "" : " && ") + t; };
   const Param& p = s.program().params[view.param];
   for (size_t axis = 0; axis < coords.size(); ++axis) {
     const Expr last = static_cast<int>(axis) == unit
                           ? simplify(coords[axis] + (count - 1), s.c.facts)
                           : coords[axis];
-    if (!prove_le(0, coords[axis], s.c.facts)) add(fmt::format("{} >= 0", s.c.text(coords[axis])));
-    if (!prove_le(last + 1, p.dims[axis], s.c.facts))
-      add(fmt::format("{} < {}", s.c.text(last), s.c.text(p.dims[axis])));
+    const cpu::Bound first{coords[axis], p.dims[axis], !prove_le(0, coords[axis], s.c.facts),
+                           false};
+    const cpu::Bound end{last, p.dims[axis], false, !prove_le(last + 1, p.dims[axis], s.c.facts)};
+    if (first.low) text = both(text, cpu::condition(s.c, first));
+    if (end.high) text = both(text, cpu::condition(s.c, end));
   }
   return text;
 }
@@ -48,18 +53,38 @@ std::string inside_tile(State& s, const ThreadValue& l, const Coords& at, int64_
   return text;
 }
 
-std::string both(const std::string& a, const std::string& b) {
-  return a.empty() ? b : b.empty() ? a : a + " && " + b;
-}
-
 std::string stored_type(State& s, DType t) {
   if (t == b1) return s.c.prelude.type(u8);
   return s.c.prelude.type(register_type(t) == t ? t : cpu::unsigned_of_bytes(bytes(t)));
 }
 
-std::string pack_type(State& s, DType t, int64_t count) {
+/// Packs of a run each, as memory holds them: words where elements are smaller.
+struct Packs {
+  std::string name;
+  DType stored;
+  int64_t count;  ///< elements of one
+  int64_t per_word() const { return std::max<int64_t>(1, 4 / bytes(stored)); }
+};
+
+std::string pack_type(State& s, const Packs& p) {
   s.c.prelude.outside("Pack");
-  return fmt::format("Pack<{}, {}>", stored_type(s, t), count);
+  return fmt::format("Pack<{}, {}>", p.per_word() > 1 ? "u32" : stored_type(s, p.stored),
+                     p.count / p.per_word());
+}
+
+Packs declare_packs(State& s, DType stored, int64_t count, const ThreadValue& l, Writer& out) {
+  Packs p{s.c.fresh("raw"), stored, count};
+  out.line(fmt::format("{} {}[{}];", pack_type(s, p), p.name, l.registers() / count));
+  return p;
+}
+
+/// The element of that number among all.
+std::string element_of(State& s, const Packs& p, const Expr& index) {
+  if (p.per_word() == 1) return in_packs(s, p.name, index, p.count);
+  const Expr in_pack = simplify(mod(index, p.count), s.c.facts);
+  return fmt::format("{}<{}>({}[{}].v[{}], {})", s.call("part"), stored_type(s, p.stored), p.name,
+                     quotient(s, index, p.count), quotient(s, in_pack, p.per_word()),
+                     remainder(s, index, p.per_word()));
 }
 
 /// A nest over runs: the loop over a run's elements is left out, that over its pieces is not.
@@ -132,15 +157,16 @@ namespace {
 
 /// First all reads, so that they are on their way together; what lies outside reads as zeros.
 /// Returns what a run must meet to lie inside.
-std::string read_whole(State& s, const View& view, const Run& run, const ThreadValue& l,
-                       const Tile& all, const std::string& pack, Writer& out) {
-  RunNest n(s, l, view, run);
+std::string read_whole(State& s, const View& view, const Run& run, const Tile& all,
+                       const Packs& packs, Writer& out) {
+  RunNest n(s, all.layout, view, run);
   Expression& e = n.nest.expression();
   const std::string condition = n.condition();
+  const std::string pack = pack_type(s, packs);
   const std::string read =
-      fmt::format("*(const {}*)({})", pack, e.address(view.param, n.coords).pointer);
+      fmt::format("{}<{}>({})", s.call("load_run"), pack, e.address(view.param, n.coords).pointer);
   e.body(e.depth()).line(fmt::format(
-      "{}[{}] = {};", all.name, quotient(s, n.first(all), run.count),
+      "{}[{}] = {};", packs.name, quotient(s, n.first(all), run.count),
       condition.empty() ? read : fmt::format("{} ? {} : {}{{}}", condition, read, pack)));
   n.nest.emit(out);
   return condition;
@@ -168,16 +194,15 @@ void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
   const ValueId v = op.out[0];
   const DType stored = s.program().params[view.param].dtype;
   const ThreadValue l = s.placement.layout_of(s.program().type(v).shape);
-  const std::string pack = pack_type(s, stored, run.count);
-  const Tile all{s.c.fresh("raw"), s.program().type(v), l};
-  out.line(fmt::format("{} {}[{}];", pack, all.name, l.registers() / run.count));
-  const std::string condition = read_whole(s, view, run, l, all, pack, out);
+  const Packs packs = declare_packs(s, stored, run.count, l, out);
+  const Tile all{packs.name, s.program().type(v), l};
+  const std::string condition = read_whole(s, view, run, all, packs, out);
   const Tile& t = s.declare(v, out);
   Nest n(s, l);
   Expression& e = n.expression();
-  const std::string load = s.c.prelude.use("load", stored, 1);
-  e.body(e.depth()).line(fmt::format("{} = {}(&{});", n.place(t), load,
-                                     in_packs(s, all.name, n.index(all), run.count)));
+  const std::string unpack = s.c.prelude.use(fmt::format("unpack_{}", name(stored)), stored, 1);
+  e.body(e.depth()).line(
+      fmt::format("{} = {}({});", n.place(t), unpack, element_of(s, packs, n.index(all))));
   n.emit(out);
   if (!condition.empty()) read_partial(s, op, run, l, t, out);
 }
@@ -185,12 +210,11 @@ void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
 namespace {
 
 /// Runs that lie inside, each in one access. Returns what they must meet.
-std::string store_whole(State& s, const Op& op, const Run& run, const ThreadValue& l,
-                        const Tile& all, Writer& out) {
+std::string store_whole(State& s, const Op& op, const Run& run, const Tile& all, Writer& out) {
   const View& view = op.as<ViewAttr>().view;
-  RunNest n(s, l, view, run);
+  RunNest n(s, all.layout, view, run);
   Expression& e = n.nest.expression();
-  n.nest.require(0, s.first_copy(l));
+  n.nest.require(0, s.first_copy(all.layout));
   const std::string condition = n.condition();
   const std::string target = e.address(view.param, n.coords).pointer;
   e.body(e.depth()).line(
@@ -201,14 +225,15 @@ std::string store_whole(State& s, const Op& op, const Run& run, const ThreadValu
 }
 
 /// Of the other runs the elements that lie inside, one by one.
-void store_partial(State& s, const Op& op, const Run& run, const ThreadValue& l, const Tile& all,
+void store_partial(State& s, const Op& op, const Run& run, const Tile& all, const Packs& packs,
                    Writer& out) {
   const View& view = op.as<ViewAttr>().view;
+  const ThreadValue& l = all.layout;
   RunNest n(s, l, view, run);
   Expression& e = n.nest.expression();
   n.nest.require(0, s.first_copy(l));
   n.nest.require(e.depth(), fmt::format("!({})", n.condition()));
-  const std::string pack = quotient(s, n.first(all), run.count);
+  const Expr first = n.first(all);
   const Expr counter = n.nest.add_loop("v", run.count, true);
   const Coords coords = n.element_coords(counter);
   std::string inside = inside_tile(s, l, n.element_at(counter), 1, 0);
@@ -217,9 +242,73 @@ void store_partial(State& s, const Op& op, const Run& run, const ThreadValue& l,
   }
   const std::string target = e.address(view.param, coords).pointer;
   n.nest.require(e.depth(), inside);
-  e.body(e.depth()).line(
-      fmt::format("*({}) = {}[{}].v[{}];", target, all.name, pack, s.c.text(counter)));
+  e.body(e.depth()).line(fmt::format("*({}) = {};", target,
+                                     element_of(s, packs, simplify(first + counter, s.c.facts))));
   n.nest.emit(out);
+}
+
+}  // namespace
+
+namespace {
+
+/// The f32 that a cast rounds to the tensor's type where the value is used nowhere else.
+std::optional<ValueId> rounded_of(const State& s, ValueId v, DType stored) {
+  const Op* op = s.c.def[v];
+  if (op == nullptr || op->code != Opcode::cast || s.placement.kept(*op)) return std::nullopt;
+  const CastAttr& how = op->as<CastAttr>();
+  const bool floats = stored == bf16 || stored == f16 || stored == e4m3 || stored == e5m2;
+  if (!floats || how.rounding != Rounding::RN || how.saturate ||
+      s.program().type(op->in[0]).dtype != f32)
+    return std::nullopt;
+  return op->in[0];
+}
+
+/// Joins elements in registers to words by a function of the first one's address.
+void join_words(State& s, const Packs& packs, const std::string& function,
+                const std::string& elements, int64_t registers, Writer& out) {
+  const int64_t each = packs.per_word(), words = registers / each;
+  const Symbol word = s.c.new_loop("word", words);
+  const std::string k = s.c.symbol_text(word);
+  out.line("#pragma unroll");
+  out.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", k, words));
+  out.line(fmt::format("{} = {}({} + {}*{});",
+                       in_packs(s, packs.name, Expr::symbol(word), packs.count / each), function,
+                       elements, k, each));
+  out.close();
+}
+
+/// The elements in registers, as memory holds them: rounded together where a cast makes them.
+void pack_elements(State& s, ValueId v, const Tile& all, const Packs& packs, Writer& out) {
+  const ThreadValue& l = all.layout;
+  const bool words = packs.per_word() > 1;
+  const auto rounded = rounded_of(s, v, packs.stored);
+  const Tile wide{rounded ? s.c.fresh("wide") : "", {f32, all.type.shape}, l};
+  std::string narrow = packs.name;
+  if (rounded) {
+    s.declare_registers(wide, out);
+  } else if (words) {
+    narrow = s.c.fresh("narrow");
+    out.line(fmt::format("{} {}[{}];", stored_type(s, packs.stored), narrow, l.registers()));
+  }
+  Nest n(s, l);
+  Expression& e = n.expression();
+  if (rounded) {
+    write_register(n, n.value(*rounded), wide);
+  } else {
+    const Expr index = n.index(all);
+    const std::string store = s.c.prelude.use("store", packs.stored, 1);
+    const Reg r = n.value(v);
+    const std::string place = words ? fmt::format("{}[{}]", narrow, s.c.text(index))
+                                    : in_packs(s, packs.name, index, packs.count);
+    e.body(e.depth()).line(fmt::format("{}(&{}, {});", store, place, r.text));
+  }
+  if (s.guards(s.reads_of(v))) n.guard();
+  n.emit(out);
+  if (rounded) {
+    join_words(s, packs, s.c.prelude.use("narrow", packs.stored, 1), wide.name, l.registers(), out);
+  } else if (words) {
+    join_words(s, packs, s.call("join"), narrow, l.registers(), out);
+  }
 }
 
 }  // namespace
@@ -227,26 +316,13 @@ void store_partial(State& s, const Op& op, const Run& run, const ThreadValue& l,
 void store_runs(State& s, const Op& op, const Run& run, Writer& out) {
   const View& view = op.as<ViewAttr>().view;
   const ValueId v = op.in[0];
-  const Param& p = s.program().params[view.param];
-  const ThreadValue l = s.placement.layout_of(s.program().type(v).shape);
-  // The elements first, in registers, as memory holds them.
-  const std::string pack = pack_type(s, p.dtype, run.count);
-  const int64_t packs = l.registers() / run.count;
-  const std::string raw = s.c.fresh("raw");
-  const Tile all{raw, s.program().type(v), l};
-  const std::string store = s.c.prelude.use("store", p.dtype, 1);
-  out.line(fmt::format("{} {}[{}];", pack, raw, packs));
-  {
-    Nest n(s, l);
-    Expression& e = n.expression();
-    const Reg r = n.value(v);
-    e.body(e.depth()).line(
-        fmt::format("{}(&{}, {});", store, in_packs(s, all.name, n.index(all), run.count), r.text));
-    if (s.guards(s.reads_of(v))) n.guard();
-    n.emit(out);
-  }
-  const std::string condition = store_whole(s, op, run, l, all, out);
-  if (!condition.empty()) store_partial(s, op, run, l, all, out);
+  const Type& type = s.program().type(v);
+  const ThreadValue l = s.placement.layout_of(type.shape);
+  const Packs packs = declare_packs(s, s.program().params[view.param].dtype, run.count, l, out);
+  const Tile all{packs.name, type, l};
+  pack_elements(s, v, all, packs, out);
+  const std::string condition = store_whole(s, op, run, all, out);
+  if (!condition.empty()) store_partial(s, op, run, all, packs, out);
 }
 
 }  // namespace tw::cuda

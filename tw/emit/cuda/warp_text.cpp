@@ -5,16 +5,30 @@ namespace {
 
 // In one access, which the compiler else cuts into elements.
 const char* const kStoreRun =
-    R"(template <class T, int N> __device__ __forceinline__ void tw_store_run(T* p, Pack<T, N> v) {
-  union { Pack<T, N> run; u32 word[sizeof(v) / 4]; } w = {v};
-  if (sizeof(v) == 4) asm volatile("st.b32 [%0], %1;" ::"l"(p), "r"(w.word[0]) : "memory");
-  if constexpr (sizeof(v) == 8) {
+    R"(template <class P> __device__ __forceinline__ void tw_store_run(void* p, P v) {
+  union { P run; u32 word[sizeof(P) / 4]; } w = {v};
+  if (sizeof(P) == 4) asm volatile("st.b32 [%0], %1;" ::"l"(p), "r"(w.word[0]) : "memory");
+  if constexpr (sizeof(P) == 8) {
     asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]) : "memory");
   }
-  if constexpr (sizeof(v) == 16) {
+  if constexpr (sizeof(P) == 16) {
     asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]),
                  "r"(w.word[2]), "r"(w.word[3]) : "memory");
   }
+})";
+const char* const kLoadRun =
+    R"(template <class P> __device__ __forceinline__ P tw_load_run(const void* p) {
+  return *(const P*)p;
+})";
+
+// Elements of one or two bytes in a word.
+const char* const kPart =
+    " T tw_part(u32 word, int k) { return (T)(word >> 8 * (int)sizeof(T) * k); }";
+const char* const kJoin = R"( u32 tw_join(const T* x) {
+  u32 word = 0;
+  for (int k = 0; k < 4 / (int)sizeof(T); ++k)
+    word |= ((u32)x[k] & ((1u << 8 * sizeof(T)) - 1)) << 8 * (int)sizeof(T) * k;
+  return word;
 })";
 
 // The bytes of a value as whole words, which is what shuffles move.
@@ -51,6 +65,15 @@ ThreadFunction number(const std::string& type, const std::string& name, const st
       .emulated = "inline " + type + " tw_" + name + "() { return tw_emu_" + name + "(); }"};
 }
 
+/// A template without instructions of its own.
+ThreadFunction both(const std::string& name, const std::string& text) {
+  const std::string head = "template <class T> ";
+  return {.name = name,
+          .uses = "",
+          .cuda = head + "__device__ __forceinline__" + text,
+          .emulated = head + "inline" + text};
+}
+
 ThreadFunction shuffle(const std::string& name, const std::string& argument) {
   return {.name = "tw_" + name,
           .uses = "TwWords",
@@ -68,7 +91,12 @@ std::vector<ThreadFunction> warp_functions() {
       {"Pack", "", "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };",
        "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };"},
       {"tw_store_run", "Pack", kStoreRun,
-       "template <class T, int N> void tw_store_run(T* p, Pack<T, N> v) { *(Pack<T, N>*)p = v; }"},
+       "template <class P> void tw_store_run(void* p, P v) { __builtin_memcpy(p, &v, sizeof v); }"},
+      {"tw_load_run", "Pack", kLoadRun,
+       "template <class P> P tw_load_run(const void* p) "
+       "{\n  P v;\n  __builtin_memcpy(&v, p, sizeof v);\n  return v;\n}"},
+      both("tw_part", kPart),
+      both("tw_join", kJoin),
       {"TwWords", "", kWords, ""},
       number("int", "thread", "(int)threadIdx.x"),
       number("i64", "block", "(i64)blockIdx.x"),
