@@ -69,8 +69,8 @@ Program trace_embedding(const Problem& p, const Target& target) {
   return embedding(p.dtype, id_type(p), index_tiling(p, "n", target));
 }
 
-/// Sums of a block, of which a thread keeps half its registers: the more rows, the fewer blocks look
-/// at the ids.
+/// Sums of a block, of which a thread keeps half its registers: the more rows, the fewer blocks
+/// look at the ids.
 IndexTiling sums_tiling(const Problem& p, const GpuMachine& gpu) {
   constexpr int64_t kSums = 16384, kMostRows = 8;
   const int64_t v = p.extent("v"), d = p.extent("d");
@@ -93,8 +93,7 @@ Program trace_index_add_sorted(const Problem& p, const Target& target) {
 
 /// Columns in as many blocks as threads, where that leaves each a few lines of the caches.
 Program trace_index_add(const Problem& p, const Target& target) {
-  if (const GpuMachine* gpu = target.gpu())
-    return index_add_rows(id_type(p), sums_tiling(p, *gpu));
+  if (const GpuMachine* gpu = target.gpu()) return index_add_rows(id_type(p), sums_tiling(p, *gpu));
   IndexTiling t = index_tiling(p.extent("d"));
   while (t.cols > 64 && t.cols * target.threads() > p.extent("d")) t.cols /= 2;
   return index_add(id_type(p), t);

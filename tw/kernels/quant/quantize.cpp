@@ -63,7 +63,8 @@ class Quotient {
  public:
   explicit Quotient(const Tile& scale) {
     const double away = 0x1p80;
-    power_ = where(scale < 0x1p-60, away, where(scale > 0x1p60, 1 / away, scale * 0 + 1)).named("power");
+    power_ =
+        where(scale < 0x1p-60, away, where(scale > 0x1p60, 1 / away, scale * 0 + 1)).named("power");
     const Tile inverse = 1 / cast(scale * *power_, f64);
     high_ = part(inverse).named("high");
     low_ = part(inverse - cast(*high_, f64)).named("low");
