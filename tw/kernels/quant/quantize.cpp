@@ -61,10 +61,10 @@ Program quantize_int8(DType type, int64_t length, int64_t wanted, int64_t groups
 /// is that of the quotient; tests try them all. Powers of two keep tiny and huge scales away.
 class Quotient {
  public:
-  explicit Quotient(const Tile& scale) {
+  Quotient(Trace& k, const Tile& scale) {
     const double away = 0x1p80;
-    power_ =
-        where(scale < 0x1p-60, away, where(scale > 0x1p60, 1 / away, scale * 0 + 1)).named("power");
+    const Tile one = k.full(f32, {1, 1}, 1);
+    power_ = where(scale < 0x1p-60, away, where(scale > 0x1p60, 1 / away, one)).named("power");
     const Tile inverse = 1 / cast(scale * *power_, f64);
     high_ = part(inverse).named("high");
     low_ = part(inverse - cast(*high_, f64)).named("low");
@@ -97,7 +97,7 @@ Program quantize_fp8(DType type, const QuantizeTiling& t) {
   };
   const bool products = t.products && type == bf16;
   const auto quotient_by = [&](const Tile& scale) -> std::function<Tile(const Tile&)> {
-    if (products) return [q = Quotient(scale)](const Tile& x) { return q.of(x); };
+    if (products) return [q = Quotient(k, scale)](const Tile& x) { return q.of(x); };
     return [scale](const Tile& x) { return x / scale; };
   };
   const auto put = [&](const Index& j, const Tile& x, const Tile& scale, const auto& quotient) {
