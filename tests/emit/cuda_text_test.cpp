@@ -31,9 +31,9 @@ const Small kSmall[] = {
      0},
     // Warps share a row twice, for its largest element and for its sum, in memory of their own.
     {"softmax_row", "dim M\ndim N\nin x: f32[M, N]\nout y: f32[M, N]\ngrid (M)\n",
-     "%0 = load x{pid0, 0} pad -inf : f32[1,1024]\n%1 = reduce max %0 axis 1 : f32[1,1]\n"
-     "%2 = sub %0, %1 : f32[1,1024]\n%3 = exp %2 : f32[1,1024]\n"
-     "%4 = reduce sum %3 axis 1 : f32[1,1]\n%5 = div %3, %4 : f32[1,1024]\n"
+     "%0 = load x{pid0, 0} pad -inf : f32[1,2048]\n%1 = reduce max %0 axis 1 : f32[1,1]\n"
+     "%2 = sub %0, %1 : f32[1,2048]\n%3 = exp %2 : f32[1,2048]\n"
+     "%4 = reduce sum %3 axis 1 : f32[1,1]\n%5 = div %3, %4 : f32[1,2048]\n"
      "store %5 to y{pid0, 0}\n",
      3},
     // Written, then read by others.

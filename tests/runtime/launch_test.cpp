@@ -124,6 +124,18 @@ TEST(Launch, FactsFollowTheLayout) {
   EXPECT_EQ(e.call().specialisation().params[0], (ParamFacts{f32, 2, 1, 0, false}));
 }
 
+TEST(Launch, OfGpusWholeRunsAreFactsAndSizesAreNot) {
+  Example e;
+  e.signature = Signature("demo", e.signature.spec(), {});
+  EXPECT_EQ(e.facts(),
+            "A f32 rank 2 unit 1 aligned whole; C f32 rank 2 unit 1; "
+            "bias bf16 rank 1 unit 0 aligned; D i32 rank 2 unit 1 aligned whole; fits64");
+  e.a = host_tensor(f32, {6, 12}).slice(1, 0, 8);
+  EXPECT_TRUE(e.call().specialisation().params[0].whole) << "whatever the stride of rows is";
+  e.a = host_tensor(f32, {8, 6}).transpose(0, 1);
+  EXPECT_FALSE(e.call().specialisation().params[0].whole) << "columns of 6 elements";
+}
+
 TEST(Launch, ExtentsOfOneSelectNoOtherVariant) {
   const Example many(6, 5, 8);
   const Specialisation want = many.call().specialisation();

@@ -81,9 +81,9 @@ TEST(LaunchSpec, DamagedTextIsNamedByLine) {
 
 TEST(Specialisation, TextNamesEveryFact) {
   Specialisation s;
-  s.params = {{f32, 2, 1, 0, true}, {bf16, 3, -1, 0b101, false}};
+  s.params = {{f32, 2, 1, 0, true, true}, {bf16, 3, -1, 0b101, false}};
   EXPECT_EQ(to_string(s, {"A", "B"}),
-            "A f32 rank 2 unit 1 aligned; B bf16 rank 3 zero 0,2; fits64");
+            "A f32 rank 2 unit 1 aligned whole; B bf16 rank 3 zero 0,2; fits64");
   s.fits32 = s.streaming = true;
   s.params.clear();
   EXPECT_EQ(to_string(s, {}), "fits32 streaming");

@@ -105,6 +105,7 @@ struct Kernel::State {
   /// them.
   Ejected eject(Specialisation s, const EjectNames& names) const {
     s.fits32 = false;
+    for (ParamFacts& facts : s.params) facts.whole = false;
     Specialisation any = s;
     for (ParamFacts& facts : any.params) facts.aligned = false;
     // It has no host that could be told.

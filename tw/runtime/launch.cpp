@@ -28,6 +28,7 @@ Signature::Signature(std::string program, LaunchSpec spec, const CpuMachine& mac
                      DimCheck dim_check)
     : Signature(std::move(program), std::move(spec), std::move(dim_check)) {
   stream_from_ = stream_from(machine);
+  gpu_ = false;
 }
 
 Signature::Signature(std::string program, LaunchSpec spec, DimCheck dim_check)
@@ -255,7 +256,7 @@ struct CallBinder {
   /// one it would have in a packed tensor, so that sizes of 1 select no other variant.
   void lay_out() {
     int64_t* strides = call.strides_.data();
-    bool fits32 = true;
+    bool fits32 = !s.gpu_;
     int64_t written = 0;
     for (size_t i = 0; i < count(); ++i) {
       const TensorView& t = *tensors[i];
@@ -270,6 +271,7 @@ struct CallBinder {
         }
       }
       call.facts_[i] = facts_of(t, strides);
+      if (s.gpu_) call.facts_[i] |= whole_of(t, call.facts_[i]);
       const int64_t at = reinterpret_cast<int64_t>(t.data);
       if (ranges[i] != ByteRange{}) {
         fits32 &= ranges[i].begin - at >= INT32_MIN && ranges[i].end - at <= INT32_MAX;
@@ -278,6 +280,12 @@ struct CallBinder {
       strides += t.rank();
     }
     call.facts_[count()] = fits32 | (written >= s.stream_from_) << 1;
+  }
+
+  /// Bit 7: rows are whole runs.
+  static uint64_t whole_of(const TensorView& t, uint64_t facts) {
+    const int unit = static_cast<int>(facts & 63) - 1;
+    return uint64_t{unit >= 0 && t.dims[unit] * bits(t.dtype) % 128 == 0} << 7;
   }
 
   /// Bits 0..5 unit axis + 1, bit 6 aligned, bits 32.. axes of stride 0.
@@ -355,7 +363,8 @@ Specialisation Call::specialisation() const {
                         .rank = args[i].rank,
                         .unit_axis = static_cast<int>(w & 63) - 1,
                         .zero_stride = static_cast<uint32_t>(w >> 32),
-                        .aligned = (w >> 6 & 1) != 0});
+                        .aligned = (w >> 6 & 1) != 0,
+                        .whole = (w >> 7 & 1) != 0});
   }
   s.fits32 = facts_[args.size()] & 1;
   s.streaming = facts_[args.size()] >> 1 & 1;

@@ -87,7 +87,8 @@ class Signature {
 
   /// `program` names it in errors.
   Signature(std::string program, LaunchSpec spec, const CpuMachine& machine, DimCheck dim_check);
-  /// Of a device where outputs of no size are stored in another way.
+  /// Of a GPU: outputs of no size are stored in another way, no size makes offsets narrower, and
+  /// it is told where rows are whole runs of 16 bytes.
   Signature(std::string program, LaunchSpec spec, DimCheck dim_check);
 
   const LaunchSpec& spec() const { return spec_; }
@@ -113,6 +114,7 @@ class Signature {
   size_t inputs_ = 0;                                          ///< args that are only read
   int64_t stream_from_ = std::numeric_limits<int64_t>::max();  ///< written bytes from which stores
                                                                ///< go around the caches
+  bool gpu_ = true;
 };
 
 /// Whether outputs of so many bytes together are stored around the caches.

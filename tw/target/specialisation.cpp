@@ -13,6 +13,7 @@ static std::string to_string(const ParamFacts& p) {
   }
   if (!zeros.empty()) text += " zero " + zeros;
   if (p.aligned) text += " aligned";
+  if (p.whole) text += " whole";
   return text;
 }
 

@@ -15,7 +15,8 @@ struct ParamFacts {
   int unit_axis = -1;  ///< axis of stride 1 (the last such with extent != 1 preferred), -1: none
   uint32_t zero_stride = 0;  ///< bit k: axis k has stride 0 (broadcast)
   bool aligned =
-      false;  ///< base address and all strides but the unit one are multiples of 16 bytes
+      false;           ///< base address and all strides but the unit one are multiples of 16 bytes
+  bool whole = false;  ///< so is the extent along the unit axis
   bool operator==(const ParamFacts&) const = default;
 };
 

@@ -23,24 +23,23 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_2 = 0; r_2 < 4; ++r_2) {
     raw[r_2] = at + r_2*16 < tw_clamp_high(M) && at_2 + 3 < tw_clamp_high(N - pid0*32) ? tw_load_run<Pack<f32, 4>>(p + (r_2*16) * x__s0) : Pack<f32, 4>{};
   }
-  f32 v_load[16];  // f32[64,32]
-#pragma unroll
-  for (int r_3 = 0; r_3 < 4; ++r_3) {
-#pragma unroll
-    for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_unpack_f32(raw[r_3].v[r_4]);
-    }
-  }
   const f32* const p_2 = x_ + pid0*32 + (at) * x__s0 + at_2;
 #pragma unroll
-  for (int r_5 = 0; r_5 < 4; ++r_5) {
-    if (!(at + r_5*16 < tw_clamp_high(M) && at_2 + 3 < tw_clamp_high(N - pid0*32))) {
-      const f32* const p_3 = p_2 + (r_5*16) * x__s0;
+  for (int r_3 = 0; r_3 < 4; ++r_3) {
+    if (!(at + r_3*16 < tw_clamp_high(M) && at_2 + 3 < tw_clamp_high(N - pid0*32))) {
+      const f32* const p_3 = p_2 + (r_3*16) * x__s0;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const f32 x = at + r_5*16 < tw_clamp_high(M) && at_2 + v < tw_clamp_high(N - pid0*32) ? tw_load_f32x1(p_3 + v) : 0.0f;
-        v_load[r_5*4 + v] = x;
+        raw[r_3].v[v] = (at + r_3*16 < tw_clamp_high(M) && at_2 + v < tw_clamp_high(N - pid0*32) ? *(p_3 + v) : 0.0f);
       }
+    }
+  }
+  f32 v_load[16];  // f32[64,32]
+#pragma unroll
+  for (int r_4 = 0; r_4 < 4; ++r_4) {
+#pragma unroll
+    for (int r_5 = 0; r_5 < 4; ++r_5) {
+      v_load[r_4*4 + r_5] = tw_unpack_f32(raw[r_4].v[r_5]);
     }
   }
 
@@ -53,21 +52,21 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_7 = 0; r_7 < 4; ++r_7) {
 #pragma unroll
     for (int r_8 = 0; r_8 < 4; ++r_8) {
-      const f32 x_2 = acc[r_7] + v_load[r_7 + r_8*4];
-      acc[r_7] = x_2;
+      const f32 x = acc[r_7] + v_load[r_7 + r_8*4];
+      acc[r_7] = x;
     }
   }
 #pragma unroll
   for (int r_9 = 0; r_9 < 4; ++r_9) {
-    const f32 x_3 = tw_shuffle_xor(acc[r_9], 8);
-    const f32 x_4 = acc[r_9] + x_3;
-    acc[r_9] = x_4;
+    const f32 x_2 = tw_shuffle_xor(acc[r_9], 8);
+    const f32 x_3 = acc[r_9] + x_2;
+    acc[r_9] = x_3;
   }
 #pragma unroll
   for (int r_10 = 0; r_10 < 4; ++r_10) {
-    const f32 x_5 = tw_shuffle_xor(acc[r_10], 16);
-    const f32 x_6 = acc[r_10] + x_5;
-    acc[r_10] = x_6;
+    const f32 x_4 = tw_shuffle_xor(acc[r_10], 16);
+    const f32 x_5 = acc[r_10] + x_4;
+    acc[r_10] = x_5;
   }
   f32* const part = (f32*)(shared + 0);
   if (tw_thread() / 8 % 4 == 0) {
@@ -85,9 +84,9 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_13 = 0; r_13 < 4; ++r_13) {
 #pragma unroll
     for (int w = 0; w < 3; ++w) {
-      const f32 x_7 = part[at_2 + r_13 + w*32 + 32];
-      const f32 x_8 = acc[r_13] + x_7;
-      acc[r_13] = x_8;
+      const f32 x_6 = part[at_2 + r_13 + w*32 + 32];
+      const f32 x_7 = acc[r_13] + x_6;
+      acc[r_13] = x_7;
     }
   }
   f32 v_reduce[4];  // f32[1,32]

@@ -19,24 +19,23 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_2 = 0; r_2 < 4; ++r_2) {
     raw[r_2] = at + r_2*256 + 3 < tw_clamp_high(N - pid0*1024) ? tw_load_run<Pack<f32, 4>>(p + r_2*256) : Pack<f32, 4>{};
   }
-  f32 v_load[16];  // f32[1024]
-#pragma unroll
-  for (int r_3 = 0; r_3 < 4; ++r_3) {
-#pragma unroll
-    for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_unpack_f32(raw[r_3].v[r_4]);
-    }
-  }
   const f32* const p_2 = x_ + pid0*1024 + at;
 #pragma unroll
-  for (int r_5 = 0; r_5 < 4; ++r_5) {
-    if (!(at + r_5*256 + 3 < tw_clamp_high(N - pid0*1024))) {
-      const f32* const p_3 = p_2 + r_5*256;
+  for (int r_3 = 0; r_3 < 4; ++r_3) {
+    if (!(at + r_3*256 + 3 < tw_clamp_high(N - pid0*1024))) {
+      const f32* const p_3 = p_2 + r_3*256;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const f32 x = at + r_5*256 + v < tw_clamp_high(N - pid0*1024) ? tw_load_f32x1(p_3 + v) : 0.0f;
-        v_load[r_5*4 + v] = x;
+        raw[r_3].v[v] = (at + r_3*256 + v < tw_clamp_high(N - pid0*1024) ? *(p_3 + v) : 0.0f);
       }
+    }
+  }
+  f32 v_load[16];  // f32[1024]
+#pragma unroll
+  for (int r_4 = 0; r_4 < 4; ++r_4) {
+#pragma unroll
+    for (int r_5 = 0; r_5 < 4; ++r_5) {
+      v_load[r_4*4 + r_5] = tw_unpack_f32(raw[r_4].v[r_5]);
     }
   }
 

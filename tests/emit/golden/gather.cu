@@ -21,24 +21,23 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_2 = 0; r_2 < 2; ++r_2) {
     raw[r_2] = at + r_2*128 + 3 < tw_clamp_high(N - pid0*256) ? tw_load_run<Pack<i32, 4>>(p + r_2*128) : Pack<i32, 4>{};
   }
-  i32 v_load[8];  // i32[256]
-#pragma unroll
-  for (int r_3 = 0; r_3 < 2; ++r_3) {
-#pragma unroll
-    for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_unpack_i32(raw[r_3].v[r_4]);
-    }
-  }
   const i32* const p_2 = i_ + pid0*256 + at;
 #pragma unroll
-  for (int r_5 = 0; r_5 < 2; ++r_5) {
-    if (!(at + r_5*128 + 3 < tw_clamp_high(N - pid0*256))) {
-      const i32* const p_3 = p_2 + r_5*128;
+  for (int r_3 = 0; r_3 < 2; ++r_3) {
+    if (!(at + r_3*128 + 3 < tw_clamp_high(N - pid0*256))) {
+      const i32* const p_3 = p_2 + r_3*128;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const i32 x = at + r_5*128 + v < tw_clamp_high(N - pid0*256) ? tw_load_i32x1(p_3 + v) : (i32)0;
-        v_load[r_5*4 + v] = x;
+        raw[r_3].v[v] = (at + r_3*128 + v < tw_clamp_high(N - pid0*256) ? *(p_3 + v) : (i32)0);
       }
+    }
+  }
+  i32 v_load[8];  // i32[256]
+#pragma unroll
+  for (int r_4 = 0; r_4 < 2; ++r_4) {
+#pragma unroll
+    for (int r_5 = 0; r_5 < 4; ++r_5) {
+      v_load[r_4*4 + r_5] = tw_unpack_i32(raw[r_4].v[r_5]);
     }
   }
 
@@ -47,10 +46,10 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_6 = 0; r_6 < 2; ++r_6) {
 #pragma unroll
     for (int r_7 = 0; r_7 < 4; ++r_7) {
-      const bool x_2 = v_load[r_6*4 + r_7] >= 0 && v_load[r_6*4 + r_7] < K;
-      const i64 x_3 = x_2 ? v_load[r_6*4 + r_7] : 0;
-      const f32 x_4 = x_2 ? tw_load_f32x1(x_ + x_3) : 0.0f;
-      v_gather[r_6*4 + r_7] = x_4;
+      const bool x = v_load[r_6*4 + r_7] >= 0 && v_load[r_6*4 + r_7] < K;
+      const i64 x_2 = x ? v_load[r_6*4 + r_7] : 0;
+      const f32 x_3 = x ? tw_load_f32x1(x_ + x_2) : 0.0f;
+      v_gather[r_6*4 + r_7] = x_3;
     }
   }
 

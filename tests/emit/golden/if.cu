@@ -20,24 +20,23 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_2 = 0; r_2 < 2; ++r_2) {
     raw[r_2] = at + r_2*128 + 3 < tw_clamp_high(N - pid0*256) ? tw_load_run<Pack<f32, 4>>(p + r_2*128) : Pack<f32, 4>{};
   }
-  f32 v_load[8];  // f32[256]
-#pragma unroll
-  for (int r_3 = 0; r_3 < 2; ++r_3) {
-#pragma unroll
-    for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_unpack_f32(raw[r_3].v[r_4]);
-    }
-  }
   const f32* const p_2 = x_ + pid0*256 + at;
 #pragma unroll
-  for (int r_5 = 0; r_5 < 2; ++r_5) {
-    if (!(at + r_5*128 + 3 < tw_clamp_high(N - pid0*256))) {
-      const f32* const p_3 = p_2 + r_5*128;
+  for (int r_3 = 0; r_3 < 2; ++r_3) {
+    if (!(at + r_3*128 + 3 < tw_clamp_high(N - pid0*256))) {
+      const f32* const p_3 = p_2 + r_3*128;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const f32 x = at + r_5*128 + v < tw_clamp_high(N - pid0*256) ? tw_load_f32x1(p_3 + v) : 0.0f;
-        v_load[r_5*4 + v] = x;
+        raw[r_3].v[v] = (at + r_3*128 + v < tw_clamp_high(N - pid0*256) ? *(p_3 + v) : 0.0f);
       }
+    }
+  }
+  f32 v_load[8];  // f32[256]
+#pragma unroll
+  for (int r_4 = 0; r_4 < 2; ++r_4) {
+#pragma unroll
+    for (int r_5 = 0; r_5 < 4; ++r_5) {
+      v_load[r_4*4 + r_5] = tw_unpack_f32(raw[r_4].v[r_5]);
     }
   }
 
@@ -47,8 +46,8 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     for (int r_6 = 0; r_6 < 2; ++r_6) {
 #pragma unroll
       for (int r_7 = 0; r_7 < 4; ++r_7) {
-        const f32 x_2 = -(v_load[r_6*4 + r_7]);
-        v_if[r_6*4 + r_7] = x_2;
+        const f32 x = -(v_load[r_6*4 + r_7]);
+        v_if[r_6*4 + r_7] = x;
       }
     }
   } else {
@@ -56,8 +55,8 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     for (int r_8 = 0; r_8 < 2; ++r_8) {
 #pragma unroll
       for (int r_9 = 0; r_9 < 4; ++r_9) {
-        const f32 x_3 = tw_exp(v_load[r_8*4 + r_9]);
-        v_if[r_8*4 + r_9] = x_3;
+        const f32 x_2 = tw_exp(v_load[r_8*4 + r_9]);
+        v_if[r_8*4 + r_9] = x_2;
       }
     }
   }

@@ -81,8 +81,6 @@ TW_INLINE int tw_clamp_high(i64 n) { return n > 0x40000000 ? 0x40000000 : (int)n
 
 TW_INLINE f32 tw_unpack_f32(f32 b) { return b; }
 
-TW_INLINE f32 tw_load_f32x1(const f32* p) { return tw_unpack_f32(*p); }
-
 TW_INLINE i32 tw_bits(f32 x) { return __builtin_bit_cast(i32, x); }
 
 TW_INLINE f32 tw_real(i32 x) { return __builtin_bit_cast(f32, x); }
@@ -119,55 +117,53 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 
   Pack<f32, 2> raw[1];
   raw[0] = at + 1 < tw_clamp_high(N - pid1*64) ? tw_load_run<Pack<f32, 2>>(x_ + (pid0) * x__s0 + pid1*64 + at) : Pack<f32, 2>{};
+  if (!(at + 1 < tw_clamp_high(N - pid1*64))) {
+    const f32* const p = x_ + (pid0) * x__s0 + pid1*64 + at;
+#pragma unroll
+    for (int v = 0; v < 2; ++v) {
+      raw[0].v[v] = (at + v < tw_clamp_high(N - pid1*64) ? *(p + v) : 0.0f);
+    }
+  }
   f32 v_load[2];  // f32[1,64]
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     v_load[r] = tw_unpack_f32(raw[0].v[r]);
   }
-  if (!(at + 1 < tw_clamp_high(N - pid1*64))) {
-    const f32* const p = x_ + (pid0) * x__s0 + pid1*64 + at;
-#pragma unroll
-    for (int v = 0; v < 2; ++v) {
-      const f32 x = at + v < tw_clamp_high(N - pid1*64) ? tw_load_f32x1(p + v) : 0.0f;
-      v_load[v] = x;
-    }
-  }
 
   f32 v_load_2;  // bf16[1,1]
-  const f32 x_2 = tw_load_bf16x1(w_ + (pid0) * w__s0);
-  v_load_2 = x_2;
+  const f32 x = tw_load_bf16x1(w_ + (pid0) * w__s0);
+  v_load_2 = x;
 
   f32 v_mul[2];  // f32[1,64]
 #pragma unroll
   for (int r_2 = 0; r_2 < 2; ++r_2) {
-    const f32 x_3 = v_load[r_2] * v_load_2;
-    v_mul[r_2] = x_3;
+    const f32 x_2 = v_load[r_2] * v_load_2;
+    v_mul[r_2] = x_2;
   }
 
   if (add_ != 0) {
 
     Pack<f32, 2> raw_2[1];
     raw_2[0] = at + 1 < tw_clamp_high(N - pid1*64) ? tw_load_run<Pack<f32, 2>>(y_ + (pid0) * y__s0 + pid1*64 + at) : Pack<f32, 2>{};
-    f32 v_load_3[2];  // f32[1,64]
-#pragma unroll
-    for (int r_3 = 0; r_3 < 2; ++r_3) {
-      v_load_3[r_3] = tw_unpack_f32(raw_2[0].v[r_3]);
-    }
     if (!(at + 1 < tw_clamp_high(N - pid1*64))) {
       f32* const p_2 = y_ + (pid0) * y__s0 + pid1*64 + at;
 #pragma unroll
       for (int v_2 = 0; v_2 < 2; ++v_2) {
-        const f32 x_4 = at + v_2 < tw_clamp_high(N - pid1*64) ? tw_load_f32x1(p_2 + v_2) : 0.0f;
-        v_load_3[v_2] = x_4;
+        raw_2[0].v[v_2] = (at + v_2 < tw_clamp_high(N - pid1*64) ? *(p_2 + v_2) : 0.0f);
       }
+    }
+    f32 v_load_3[2];  // f32[1,64]
+#pragma unroll
+    for (int r_3 = 0; r_3 < 2; ++r_3) {
+      v_load_3[r_3] = tw_unpack_f32(raw_2[0].v[r_3]);
     }
 
     tw_sync();
     Pack<f32, 2> raw_3[1];
 #pragma unroll
     for (int r_4 = 0; r_4 < 2; ++r_4) {
-      const f32 x_5 = v_mul[r_4] + v_load_3[r_4];
-      tw_store_f32x1(&raw_3[0].v[r_4], x_5);
+      const f32 x_3 = v_mul[r_4] + v_load_3[r_4];
+      tw_store_f32x1(&raw_3[0].v[r_4], x_3);
     }
     if (at + 1 < tw_clamp_high(N - pid1*64)) tw_store_run(y_ + (pid0) * y__s0 + pid1*64 + at, raw_3[0]);
     if (!(at + 1 < tw_clamp_high(N - pid1*64))) {

@@ -23,28 +23,27 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
       raw[r_2*2 + piece] = at + r_2*512 + piece*4 + 3 < tw_clamp_high(N - pid0*1024) ? tw_load_run<Pack<f32, 4>>(p_2 + piece*4) : Pack<f32, 4>{};
     }
   }
-  f32 v_load[16];  // f32[1024]
-#pragma unroll
-  for (int r_3 = 0; r_3 < 2; ++r_3) {
-#pragma unroll
-    for (int r_4 = 0; r_4 < 8; ++r_4) {
-      v_load[r_3*8 + r_4] = tw_unpack_f32(raw[(r_3*8 + r_4) / 4].v[(r_3*8 + r_4) % 4]);
-    }
-  }
   const f32* const p_3 = x_ + pid0*1024 + at;
 #pragma unroll
-  for (int r_5 = 0; r_5 < 2; ++r_5) {
-    const f32* const p_4 = p_3 + r_5*512;
+  for (int r_3 = 0; r_3 < 2; ++r_3) {
+    const f32* const p_4 = p_3 + r_3*512;
 #pragma unroll
     for (int piece_2 = 0; piece_2 < 2; ++piece_2) {
-      if (!(at + r_5*512 + piece_2*4 + 3 < tw_clamp_high(N - pid0*1024))) {
+      if (!(at + r_3*512 + piece_2*4 + 3 < tw_clamp_high(N - pid0*1024))) {
         const f32* const p_5 = p_4 + piece_2*4;
 #pragma unroll
         for (int v = 0; v < 4; ++v) {
-          const f32 x = at + r_5*512 + piece_2*4 + v < tw_clamp_high(N - pid0*1024) ? tw_load_f32x1(p_5 + v) : 0.0f;
-          v_load[r_5*8 + piece_2*4 + v] = x;
+          raw[r_3*2 + piece_2].v[v] = (at + r_3*512 + piece_2*4 + v < tw_clamp_high(N - pid0*1024) ? *(p_5 + v) : 0.0f);
         }
       }
+    }
+  }
+  f32 v_load[16];  // f32[1024]
+#pragma unroll
+  for (int r_4 = 0; r_4 < 2; ++r_4) {
+#pragma unroll
+    for (int r_5 = 0; r_5 < 8; ++r_5) {
+      v_load[r_4*8 + r_5] = tw_unpack_f32(raw[(r_4*8 + r_5) / 4].v[(r_4*8 + r_5) % 4]);
     }
   }
 

@@ -25,24 +25,23 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   for (int r_2 = 0; r_2 < 4; ++r_2) {
     raw[r_2] = at + r_2*8 < tw_clamp_high(M - pid0*32) && at_2 + 3 < tw_clamp_high(N - pid1*32) ? tw_load_run<Pack<f32, 4>>(p + (r_2*8) * x__s0) : Pack<f32, 4>{};
   }
-  f32 v_load[16];  // f32[32,32]
-#pragma unroll
-  for (int r_3 = 0; r_3 < 4; ++r_3) {
-#pragma unroll
-    for (int r_4 = 0; r_4 < 4; ++r_4) {
-      v_load[r_3*4 + r_4] = tw_unpack_f32(raw[r_3].v[r_4]);
-    }
-  }
   const f32* const p_2 = x_ + (pid0*32) * x__s0 + pid1*32 + (at) * x__s0 + at_2;
 #pragma unroll
-  for (int r_5 = 0; r_5 < 4; ++r_5) {
-    if (!(at + r_5*8 < tw_clamp_high(M - pid0*32) && at_2 + 3 < tw_clamp_high(N - pid1*32))) {
-      const f32* const p_3 = p_2 + (r_5*8) * x__s0;
+  for (int r_3 = 0; r_3 < 4; ++r_3) {
+    if (!(at + r_3*8 < tw_clamp_high(M - pid0*32) && at_2 + 3 < tw_clamp_high(N - pid1*32))) {
+      const f32* const p_3 = p_2 + (r_3*8) * x__s0;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        const f32 x = at + r_5*8 < tw_clamp_high(M - pid0*32) && at_2 + v < tw_clamp_high(N - pid1*32) ? tw_load_f32x1(p_3 + v) : 0.0f;
-        v_load[r_5*4 + v] = x;
+        raw[r_3].v[v] = (at + r_3*8 < tw_clamp_high(M - pid0*32) && at_2 + v < tw_clamp_high(N - pid1*32) ? *(p_3 + v) : 0.0f);
       }
+    }
+  }
+  f32 v_load[16];  // f32[32,32]
+#pragma unroll
+  for (int r_4 = 0; r_4 < 4; ++r_4) {
+#pragma unroll
+    for (int r_5 = 0; r_5 < 4; ++r_5) {
+      v_load[r_4*4 + r_5] = tw_unpack_f32(raw[r_4].v[r_5]);
     }
   }
   f32* const v_load_2_all = (f32*)(shared + 0);  // f32[32,32]
@@ -64,8 +63,8 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     f32* const p_7 = p_6 + r_9*8;
 #pragma unroll
     for (int r_10 = 0; r_10 < 4; ++r_10) {
-      const f32 x_2 = tw_load_f32x1(p_7 + r_10*33);
-      tw_store_f32x1(&raw_2[r_9].v[r_10], x_2);
+      const f32 x = tw_load_f32x1(p_7 + r_10*33);
+      tw_store_f32x1(&raw_2[r_9].v[r_10], x);
     }
   }
   f32* const p_8 = y_ + (pid1*32) * y__s0 + pid0*32 + (at) * y__s0 + at_2;

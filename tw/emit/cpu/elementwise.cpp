@@ -156,6 +156,29 @@ Reg arithmetic(Expression& e, const Op& op, const Coords& at) {
   return combine_pair(e, code, a, b);
 }
 
+/// y where v is 1 + e^y in f32.
+std::optional<ValueId> one_plus_exp(const Context& c, ValueId v) {
+  const Op* sum = c.def[v];
+  if (sum == nullptr || sum->code != Opcode::add || c.program.type(v).dtype != f32)
+    return std::nullopt;
+  for (const size_t k : {0, 1}) {
+    const std::optional<Number> one = constant_of(c, sum->in[k]);
+    const Op* exp = c.def[sum->in[1 - k]];
+    if (one && one->as_double() == 1 && exp != nullptr && exp->code == Opcode::exp)
+      return exp->in[0];
+  }
+  return std::nullopt;
+}
+
+/// Threads of GPUs do not branch for the quotients of sigmoid and silu.
+Reg divide(Expression& e, const Op& op, const Coords& at) {
+  const auto y = one_plus_exp(e.context(), op.in[1]);
+  if (!e.context().prelude.for_thread() || !y) return arithmetic<Opcode::div>(e, op, at);
+  if (const std::optional<Reg> r = look_up(e, op.out[0], at)) return *r;
+  const Reg a = operand(e, op, 0, at), b = e.value(*y, at);
+  return e.call("over_one_plus_exp", f32, {a, b});
+}
+
 template <Opcode code>
 Reg compare(Expression& e, const Op& op, const Coords& at) {
   const DType t = type_of(e, op.in[0]).dtype;
@@ -273,7 +296,7 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::add, arithmetic<Opcode::add>},
     {Opcode::sub, arithmetic<Opcode::sub>},
     {Opcode::mul, arithmetic<Opcode::mul>},
-    {Opcode::div, arithmetic<Opcode::div>},
+    {Opcode::div, divide},
     {Opcode::rem, arithmetic<Opcode::rem>},
     {Opcode::min, arithmetic<Opcode::min>},
     {Opcode::max, arithmetic<Opcode::max>},

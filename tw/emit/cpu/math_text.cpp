@@ -286,6 +286,8 @@ std::vector<PreludeFunction> math_functions() {
       {"erf", "exp_reduce exp_polynomial constant", "", kErf},
       {"tanh_fast", "constant", "", kTanhFast},
       {"erf_fast", "erf", "", kErfFast},
+      {"over_one_plus_exp", "exp",
+       "TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) { return a / (1.0f + tw_exp(y)); }", ""},
       {"any", "", "", kAny},
       {"quarters", "", "", kQuarters},
       {"quarters_far", "", kQuartersFar, ""},

@@ -13,17 +13,6 @@ std::string stored_type(Context& c, DType t) {
   return c.prelude.type(register_type(t) == t ? t : unsigned_of_bytes(bytes(t)));
 }
 
-/// An element of the tensor's type as it lies in memory.
-std::string stored_literal(Expression& e, DType t, const Number& n) {
-  if (t == b1) return n.as_double() != 0 ? "(u8)1" : "(u8)0";
-  if (register_type(t) != t) {
-    const uint64_t code =
-        is_float(t) ? encode(t, n.as_double()) : static_cast<uint64_t>(n.i) & ((1u << bits(t)) - 1);
-    return fmt::format("({}){:#x}", stored_type(e.context(), t), code);
-  }
-  return e.literal(t, n).text;
-}
-
 /// A coordinate as the sum of a small number, all that threads of a block differ in, and the rest.
 struct Parts {
   Expr near, far;
@@ -60,6 +49,16 @@ std::string near_condition(Context& c, const Bound& b, const Parts& at) {
 }
 
 }  // namespace
+
+std::string stored_literal(Expression& e, DType t, const Number& n) {
+  if (t == b1) return n.as_double() != 0 ? "(u8)1" : "(u8)0";
+  if (register_type(t) != t) {
+    const uint64_t code =
+        is_float(t) ? encode(t, n.as_double()) : static_cast<uint64_t>(n.i) & ((1u << bits(t)) - 1);
+    return fmt::format("({}){:#x}", stored_type(e.context(), t), code);
+  }
+  return e.literal(t, n).text;
+}
 
 std::string condition(Context& c, const Bound& b) {
   if (c.prelude.for_thread()) {

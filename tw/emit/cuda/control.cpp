@@ -3,6 +3,7 @@
 
 #include "tw/base/error.h"
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cuda/ahead.h"
 #include "tw/emit/cuda/ring.h"
 #include "tw/emit/cuda/statements.h"
 
@@ -55,7 +56,7 @@ void assign_all(State& s, const std::vector<ValueId>& from, const std::vector<Va
 
 /// A region that is done any number of times: what its end leaves to do, its beginning may meet.
 /// With a ring, threads meet at its beginning.
-void emit_iteration(State& s, const Op& op, Ring* ring, Writer& out) {
+void emit_iteration(State& s, const Op& op, Ring* ring, Ahead* ahead, Writer& out) {
   const Region& body = op.regions[0];
   const MemoryScope scope(s);
   Footprint* const outer = s.recorded;
@@ -63,6 +64,7 @@ void emit_iteration(State& s, const Op& op, Ring* ring, Writer& out) {
   Footprint all;
   s.recorded = &all;
   if (ring != nullptr) ring->next(out);
+  if (ahead != nullptr) ahead->next(out);
   emit_region(s, body, out);
   assign_all(s, body.yields, body.args, out);
   if (ring == nullptr && all.conflicts_with(s.pending)) s.barrier(out);
@@ -74,11 +76,11 @@ void emit_iteration(State& s, const Op& op, Ring* ring, Writer& out) {
 
 /// Writes the body of a loop without a ring. Where it touches what is pending, threads meet once
 /// before the loop.
-void emit_repeated(State& s, const Op& op, Writer& body, Writer& out) {
+void emit_repeated(State& s, const Op& op, Ahead* ahead, Writer& body, Writer& out) {
   const Footprint before = std::exchange(s.pending, {}), enclosing = s.outside;
   const bool enclosing_meets = std::exchange(s.before_loop, false);
   s.outside.add(before);
-  emit_iteration(s, op, nullptr, body);
+  emit_iteration(s, op, nullptr, ahead, body);
   const bool meet = std::exchange(s.before_loop, enclosing_meets);
   s.outside = enclosing;
   const Footprint after = s.pending;
@@ -105,11 +107,13 @@ void emit_for(State& s, const Op& op, Writer& out) {
   const MemoryScope scope(s);
   Ring ring(s, op);
   if (!ring.empty()) ring.begin(out);
+  Ahead ahead(s, op);
+  if (!ahead.empty()) ahead.begin(out);
   Writer body;
   if (ring.empty()) {
-    emit_repeated(s, op, body, out);
+    emit_repeated(s, op, ahead.empty() ? nullptr : &ahead, body, out);
   } else {
-    emit_iteration(s, op, &ring, body);
+    emit_iteration(s, op, &ring, nullptr, body);
   }
   out.line("#pragma unroll 1");
   out.open(fmt::format("for (i64 {0} = {1}; {0} < {0}_end; {0} += {2}) {{", i, s.c.text(a.lo),
@@ -122,7 +126,7 @@ void emit_for(State& s, const Op& op, Writer& out) {
 void emit_while(State& s, const Op& op, Writer& out) {
   emit_first(s, op, out);
   out.open(fmt::format("while ({}) {{", s.tiles.at(op.out[0]).name));
-  emit_iteration(s, op, nullptr, out);
+  emit_iteration(s, op, nullptr, nullptr, out);
   out.close();
 }
 
@@ -177,7 +181,8 @@ void emit_region(State& s, const Region& r, Writer& out) {
   for (const Op& op : r.ops) {
     const bool expression = cpu::is_expression(s.program(), op);
     if (expression && !s.placement.kept(op) && !s.placement.in_panel_only(op.out[0])) continue;
-    if (expression && s.panels.contains(op.out[0])) continue;  // filled since an earlier iteration
+    // Panels filled, and tiles fetched, since an earlier iteration.
+    if (expression && (s.panels.contains(op.out[0]) || s.fetched.contains(op.out[0]))) continue;
     out.line();
     if (s.c.debug_lines && op.at.known())
       out.line(fmt::format("#line {} \"{}\"", op.at.line, op.at.file));

@@ -13,8 +13,10 @@ using layout::ThreadValue;
 
 namespace {
 
-/// Elements of a tile per thread that blocks are sized for, and the most and fewest threads.
-constexpr int64_t kElements = 16, kFewThreads = 32, kUsualThreads = 512, kMostThreads = 1024;
+/// Elements of a tile per thread that blocks are sized for, more where threads exchange what they
+/// have, and the most and fewest threads.
+constexpr int64_t kElements = 16, kExchanging = 32, kFewThreads = 32, kUsualThreads = 512,
+                  kMostThreads = 1024;
 /// Elements of a thread from which blocks are as large as they can be; threads for products.
 constexpr int64_t kManyElements = 32, kSumThreads = 256;
 /// Sums of matrix instructions per thread; rows of 16 go to a warp when a warp has whole rows.
@@ -164,6 +166,9 @@ void Placement::visit(const Region& r, int depth) {
     if (op.code == Opcode::scan) {
       shapes_[c_.program.type(op.in[0]).shape].scanned = op.as<ScanAttr>().fold.axis;
     }
+    folds_ = folds_ ||
+             (is_fold(op.code) &&
+              fold_of(op).axis + 1 == static_cast<int>(c_.program.type(op.in[0]).shape.size()));
     if (is_fold(op.code)) continue;
     const bool loop = is_loop(op.code);
     for (const Region& inner : op.regions) visit(inner, depth + (loop ? 1 : 0));
@@ -181,7 +186,8 @@ void Placement::choose_threads(int64_t warps) {
   const auto threads = [](int64_t elements, int64_t each) {
     return static_cast<int64_t>(std::bit_ceil(uint64_t((elements + each - 1) / each)));
   };
-  int64_t n = std::clamp(threads(most, kElements), kFewThreads, kUsualThreads);
+  int64_t n =
+      std::clamp(threads(most, folds_ ? kExchanging : kElements), kFewThreads, kUsualThreads);
   if (most > n * kManyElements) n = kMostThreads;
   if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kSumThreads);
   while (n < kMostThreads && most / n > (sums > 0 ? kMostSums : kMostRegisters)) n *= 2;

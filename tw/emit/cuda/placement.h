@@ -81,6 +81,7 @@ class Placement {
   const cpu::Context& c_;
   const Operands operands_;
   const bool panels_;
+  bool folds_ = false;
   bool rows_only_ = false;  ///< of matrix layouts: some dot's left operand was another's sums
   int threads_ = 32;
   std::map<ValueId, Use> uses_;

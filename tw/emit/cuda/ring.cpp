@@ -15,6 +15,15 @@ constexpr int64_t kOtherRegisters = 80;
 
 }  // namespace
 
+View with_counter(View view, Symbol counter, Symbol other) {
+  for (Expr& e : view.origin) {
+    e = substitute(e, [&](Symbol s) -> std::optional<Expr> {
+      return s == counter ? std::optional<Expr>(Expr::symbol(other)) : std::nullopt;
+    });
+  }
+  return view;
+}
+
 Ring::Ring(State& s, const Op& loop) : s_(s), loop_(loop) {
   for (const Op& op : loop.regions[0].ops) {
     if (op.code != Opcode::load || !s.placement.in_panel_only(op.out[0])) continue;
@@ -88,12 +97,7 @@ void Ring::copy(const std::string& iteration, const std::string& stage, Writer& 
   out.line(fmt::format("const i64 {} = {};", name, iteration));
   out.open(fmt::format("if ({} < {}_end) {{", name, s_.c.loop_names.at(a.loop)));
   for (size_t k = 0; k < loads_.size(); ++k) {
-    View view = loads_[k]->as<ViewAttr>().view;
-    for (Expr& e : view.origin) {
-      e = substitute(e, [&](Symbol s) -> std::optional<Expr> {
-        return s == counter ? std::optional<Expr>(Expr::symbol(ahead)) : std::nullopt;
-      });
-    }
+    const View view = with_counter(loads_[k]->as<ViewAttr>().view, counter, ahead);
     PanelMemory to = memory_[k];
     to.name = fmt::format("({} + {} * {})", memory_[k].name, stage, memory_[k].form.elements());
     copy_panel(s_, *loads_[k], view, to, out);

@@ -4,6 +4,9 @@
 
 namespace tw::cuda {
 
+/// The view in the iteration of a loop that another symbol counts.
+View with_counter(View view, Symbol counter, Symbol other);
+
 /// The loads of a loop that only dots read, on their way some iterations ahead: each has a ring of
 /// panels in shared memory, one of which is read while the others are filled.
 class Ring {

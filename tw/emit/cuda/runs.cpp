@@ -23,15 +23,15 @@ std::string both(const std::string& a, const std::string& b) {
   return a.empty() ? b : b.empty() ? a : a + " && " + b;
 }
 
-/// What a run's first element must meet for the whole run to lie inside.
-std::string inside_run(State& s, const View& view, const Coords& coords, int64_t count) {
+/// What a run's first element must meet for the whole run to lie inside. Where rows are whole runs
+/// the others lie outside.
+std::string inside_run(State& s, const View& view, const Coords& coords, const Run& run) {
   const int unit = s.c.specialisation.params[view.param].unit_axis;
   std::string text;
   const Param& p = s.program().params[view.param];
   for (size_t axis = 0; axis < coords.size(); ++axis) {
-    const Expr last = static_cast<int>(axis) == unit
-                          ? simplify(coords[axis] + (count - 1), s.c.facts)
-                          : coords[axis];
+    const bool along = static_cast<int>(axis) == unit && !run.whole;
+    const Expr last = along ? simplify(coords[axis] + (run.count - 1), s.c.facts) : coords[axis];
     const cpu::Bound first{coords[axis], p.dims[axis], !prove_le(0, coords[axis], s.c.facts),
                            false};
     const cpu::Bound end{last, p.dims[axis], false, !prove_le(last + 1, p.dims[axis], s.c.facts)};
@@ -72,19 +72,34 @@ std::string pack_type(State& s, const Packs& p) {
                      p.count / p.per_word());
 }
 
-Packs declare_packs(State& s, DType stored, int64_t count, const ThreadValue& l, Writer& out) {
+/// `stages`: of so many iterations of a loop.
+Packs declare_packs(State& s, DType stored, int64_t count, const ThreadValue& l, Writer& out,
+                    int64_t stages = 1) {
   Packs p{s.c.fresh("raw"), stored, count};
-  out.line(fmt::format("{} {}[{}];", pack_type(s, p), p.name, l.registers() / count));
+  out.line(fmt::format("{} {}{}[{}];", pack_type(s, p), p.name,
+                       stages > 1 ? fmt::format("[{}]", stages) : "", l.registers() / count));
   return p;
 }
 
-/// The element of that number among all.
+/// The word that the element of that number among all is part of.
+std::string word_of(State& s, const Packs& p, const Expr& index) {
+  const Expr in_pack = simplify(mod(index, p.count), s.c.facts);
+  return fmt::format("{}[{}].v[{}]", p.name, quotient(s, index, p.count),
+                     quotient(s, in_pack, p.per_word()));
+}
+
+/// The element.
 std::string element_of(State& s, const Packs& p, const Expr& index) {
   if (p.per_word() == 1) return in_packs(s, p.name, index, p.count);
-  const Expr in_pack = simplify(mod(index, p.count), s.c.facts);
-  return fmt::format("{}<{}>({}[{}].v[{}], {})", s.call("part"), stored_type(s, p.stored), p.name,
-                     quotient(s, index, p.count), quotient(s, in_pack, p.per_word()),
-                     remainder(s, index, p.per_word()));
+  return fmt::format("{}<{}>({}, {})", s.call("part"), stored_type(s, p.stored),
+                     word_of(s, p, index), remainder(s, index, p.per_word()));
+}
+
+/// x, an element as memory holds it, where it stands in its word.
+std::string shifted(State& s, const Packs& p, const Expr& index, const std::string& x) {
+  return fmt::format("(u32)({}){} << {} * ({})",
+                     s.c.prelude.type(cpu::unsigned_of_bytes(bytes(p.stored))), x,
+                     8 * bytes(p.stored), remainder(s, index, p.per_word()));
 }
 
 /// A nest over runs: the loop over a run's elements is left out, that over its pieces is not.
@@ -102,8 +117,7 @@ class RunNest {
   }
 
   std::string condition() {
-    return both(inside_tile(s_, l_, at_, run_.count, unit_),
-                inside_run(s_, view_, coords, run_.count));
+    return both(inside_tile(s_, l_, at_, run_.count, unit_), inside_run(s_, view_, coords, run_));
   }
   /// The number of the run's first element among the registers of a tile of this layout.
   Expr first(const Tile& t) const { return nest.index(t) + piece_ * run_.count; }
@@ -150,53 +164,99 @@ std::optional<Run> run_of(State& s, const ThreadValue& l, const View& view) {
   const Coords coords = tensor_place(s, view, at);
   const int64_t step = divisor(coords[view.axes[*unit]], s.c.facts);
   if (step != 0 && step % count != 0) return std::nullopt;
-  return Run{count, first.extent / count};
+  return Run{count, first.extent / count, facts.whole && l.tile[*unit] % count == 0};
 }
 
 namespace {
 
+/// The elements of a pack of pads; nothing where they are zeros.
+std::string pad_of(Expression& e, const Packs& p, const Number& pad) {
+  std::string one = cpu::stored_literal(e, p.stored, pad);
+  if (one == cpu::stored_literal(e, p.stored, Number{})) return "";
+  if (p.per_word() > 1) {
+    one = fmt::format("({}){} * {:#x}u", name(cpu::unsigned_of_bytes(bytes(p.stored))), one,
+                      p.per_word() == 2 ? 0x10001u : 0x1010101u);
+  }
+  std::string all = one;
+  for (int64_t k = 1; k < p.count / p.per_word(); ++k) all += ", " + one;
+  return all;
+}
+
 /// First all reads, so that they are on their way together; what lies outside reads as zeros.
 /// Returns what a run must meet to lie inside.
-std::string read_whole(State& s, const View& view, const Run& run, const Tile& all,
+std::string read_whole(State& s, const ViewAttr& from, const Run& run, const Tile& all,
                        const Packs& packs, Writer& out) {
+  const auto& [view, pad] = from;
   RunNest n(s, all.layout, view, run);
   Expression& e = n.nest.expression();
   const std::string condition = n.condition();
   const std::string pack = pack_type(s, packs);
+  const std::string filled = run.whole ? pad_of(e, packs, pad) : "";
   const std::string read =
       fmt::format("{}<{}>({})", s.call("load_run"), pack, e.address(view.param, n.coords).pointer);
   e.body(e.depth()).line(fmt::format(
       "{}[{}] = {};", packs.name, quotient(s, n.first(all), run.count),
-      condition.empty() ? read : fmt::format("{} ? {} : {}{{}}", condition, read, pack)));
+      condition.empty() ? read : fmt::format("{} ? {} : {}{{{}}}", condition, read, pack, filled)));
   n.nest.emit(out);
   return condition;
 }
 
-/// Of the other runs the elements that lie inside, one by one, and the pad.
-void read_partial(State& s, const Op& op, const Run& run, const ThreadValue& l, const Tile& t,
+/// Whether an element lies in its tensor, as text; empty where it is known to.
+std::string inside_tensor(State& s, const View& view, const Coords& coords) {
+  std::string text;
+  for (const cpu::Bound& b : cpu::open_bounds(s.c, view.param, coords)) {
+    text = both(text, cpu::condition(s.c, b));
+  }
+  return text;
+}
+
+/// Of the other runs the elements that lie inside, one by one, and the pad. They lie as in memory,
+/// so that all become values late.
+void read_partial(State& s, const Op& op, const Run& run, const Tile& all, const Packs& packs,
                   Writer& out) {
   const ViewAttr& a = op.as<ViewAttr>();
-  RunNest n(s, l, a.view, run);
+  RunNest n(s, all.layout, a.view, run);
   Expression& e = n.nest.expression();
   n.nest.require(e.depth(), fmt::format("!({})", n.condition()));
+  const Expr first = n.first(all);
   const Expr counter = n.nest.add_loop("v", run.count, true);
-  n.nest.require(e.depth(), inside_tile(s, l, n.element_at(counter), 1, 0));
-  const Reg single = e.load(a.view.param, n.element_coords(counter), a.pad);
-  const Expr place = simplify(n.first(t) + counter, s.c.facts);
-  e.body(e.depth()).line(fmt::format("{}[{}] = {};", t.name, s.c.text(place), single.text));
+  n.nest.require(e.depth(), inside_tile(s, all.layout, n.element_at(counter), 1, 0));
+  const Coords coords = n.element_coords(counter);
+  std::string x = "*(" + e.address(a.view.param, coords).pointer + ")";
+  if (const std::string inside = inside_tensor(s, a.view, coords); !inside.empty())
+    x = fmt::format("({} ? {} : {})", inside, x, cpu::stored_literal(e, packs.stored, a.pad));
+  const Expr index = simplify(first + counter, s.c.facts);
+  e.body(e.depth()).line(
+      packs.per_word() == 1
+          ? fmt::format("{} = {};", in_packs(s, packs.name, index, packs.count), x)
+          : fmt::format("{} |= {};", word_of(s, packs, index), shifted(s, packs, index, x)));
   n.nest.emit(out);
 }
 
 }  // namespace
 
-void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
-  const View& view = op.as<ViewAttr>().view;
+std::string declare_runs(State& s, const Op& op, const Run& run, int64_t stages, Writer& out) {
+  const DType stored = s.program().params[view_of(op)->param].dtype;
+  const ThreadValue l = s.placement.layout_of(s.program().type(op.out[0]).shape);
+  return declare_packs(s, stored, run.count, l, out, stages).name;
+}
+
+bool read_runs(State& s, const Op& op, const ViewAttr& from, const Run& run, const std::string& raw,
+               Writer& out) {
+  const Type& type = s.program().type(op.out[0]);
+  const Tile all{raw, type, s.placement.layout_of(type.shape)};
+  const Packs packs{raw, s.program().params[from.view.param].dtype, run.count};
+  return !read_whole(s, from, run, all, packs, out).empty() && !run.whole;
+}
+
+void unpack_runs(State& s, const Op& op, const Run& run, const std::string& raw, bool partial,
+                 Writer& out) {
   const ValueId v = op.out[0];
-  const DType stored = s.program().params[view.param].dtype;
+  const DType stored = s.program().params[view_of(op)->param].dtype;
   const ThreadValue l = s.placement.layout_of(s.program().type(v).shape);
-  const Packs packs = declare_packs(s, stored, run.count, l, out);
-  const Tile all{packs.name, s.program().type(v), l};
-  const std::string condition = read_whole(s, view, run, all, packs, out);
+  const Packs packs{raw, stored, run.count};
+  const Tile all{raw, s.program().type(v), l};
+  if (partial) read_partial(s, op, run, all, packs, out);
   const Tile& t = s.declare(v, out);
   Nest n(s, l);
   Expression& e = n.expression();
@@ -204,7 +264,12 @@ void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
   e.body(e.depth()).line(
       fmt::format("{} = {}({});", n.place(t), unpack, element_of(s, packs, n.index(all))));
   n.emit(out);
-  if (!condition.empty()) read_partial(s, op, run, l, t, out);
+}
+
+void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
+  const std::string raw = declare_runs(s, op, run, 1, out);
+  const bool partial = read_runs(s, op, op.as<ViewAttr>(), run, raw, out);
+  unpack_runs(s, op, run, raw, partial, out);
 }
 
 namespace {
@@ -236,10 +301,8 @@ void store_partial(State& s, const Op& op, const Run& run, const Tile& all, cons
   const Expr first = n.first(all);
   const Expr counter = n.nest.add_loop("v", run.count, true);
   const Coords coords = n.element_coords(counter);
-  std::string inside = inside_tile(s, l, n.element_at(counter), 1, 0);
-  for (const cpu::Bound& b : cpu::open_bounds(s.c, view.param, coords)) {
-    inside = both(inside, cpu::condition(s.c, b));
-  }
+  const std::string inside =
+      both(inside_tile(s, l, n.element_at(counter), 1, 0), inside_tensor(s, view, coords));
   const std::string target = e.address(view.param, coords).pointer;
   n.nest.require(e.depth(), inside);
   e.body(e.depth()).line(fmt::format("*({}) = {};", target,
@@ -322,7 +385,7 @@ void store_runs(State& s, const Op& op, const Run& run, Writer& out) {
   const Tile all{packs.name, type, l};
   pack_elements(s, v, all, packs, out);
   const std::string condition = store_whole(s, op, run, all, out);
-  if (!condition.empty()) store_partial(s, op, run, all, packs, out);
+  if (!condition.empty() && !run.whole) store_partial(s, op, run, all, packs, out);
 }
 
 }  // namespace tw::cuda

@@ -77,6 +77,7 @@ class State {
   std::set<ValueId>& scattered;
   const std::set<ValueId> settled;        ///< what the drafts before found of them
   std::map<ValueId, PanelMemory> panels;  ///< of tiles that dots read
+  std::set<ValueId> fetched;              ///< loads that stand at the top of their loop
   std::map<ValueId, Touched> memory_of;   ///< of values in memory
   Footprint pending;                      ///< since the threads last met
   Footprint outside;         ///< the same from before a loop, while they did not meet in its body

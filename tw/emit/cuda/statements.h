@@ -34,10 +34,19 @@ void emit_dot(State& s, const Op& op, Writer& out);
 struct Run {
   int64_t count = 1;   ///< neighbours of one access
   int64_t pieces = 1;  ///< accesses that follow each other
+  bool whole = false;  ///< none lies partly inside the tensor
 };
 /// The run for tiles of layout `l` in a view, where addresses are known to allow it.
 std::optional<Run> run_of(State& s, const layout::ThreadValue& l, const View& view);
 void load_runs(State& s, const Op& op, const Run& run, Writer& out);
+/// Its parts: registers for the runs of so many iterations, whose name is returned; what lies at
+/// the view, as memory holds it, to such registers (returns whether some runs may lie across an
+/// edge of the tensor); the tile from them, with the elements of such runs.
+std::string declare_runs(State& s, const Op& op, const Run& run, int64_t stages, Writer& out);
+bool read_runs(State& s, const Op& op, const ViewAttr& from, const Run& run, const std::string& raw,
+               Writer& out);
+void unpack_runs(State& s, const Op& op, const Run& run, const std::string& raw, bool partial,
+                 Writer& out);
 void store_runs(State& s, const Op& op, const Run& run, Writer& out);
 
 }  // namespace tw::cuda
