@@ -1,6 +1,8 @@
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include "tw/interp/interpreter.h"
+#include "tw/jit/kernel.h"
 #include "tw/kernels/loss/loss.h"
 #include "tw/kernels/quant/quant.h"
 #include "tw/kernels/rows/rows.h"
@@ -71,6 +73,30 @@ TEST(FewReads, EqualElementsFarFromZeroAreTheirMean) {
   }
   interpret(p, {x, gamma, beta}, {y});
   EXPECT_EQ(to_doubles(y), to_doubles(beta));
+}
+
+/// Every row has a bf16 significand as its largest, and all of them up to 2^-17 of it beside.
+TEST(Quantise, ProductsGiveTheCodesOfQuotients) {
+  constexpr int64_t kBinades = 18, kColumns = 128 * kBinades;
+  const std::vector<int> exponents{-126, -122, -118, -100, -60, 0, 59, 63, 70, 127};
+  const int64_t m = 128 * std::ssize(exponents);
+  const Tensor x = host_tensor(bf16, {m, kColumns});
+  for (int64_t i = 0; i < m; ++i) {
+    const int64_t top = 128 + i % 128;
+    for (int64_t j = 0; j < kColumns; ++j) {
+      const int64_t least = j < 128 ? std::min(128 + j, top) : 128 + j % 128;
+      const int exponent = exponents[i / 128] - 7 - static_cast<int>(j / 128);
+      set(x, i * kColumns + j, std::ldexp(j % 2 == 0 ? least : -least, exponent));
+    }
+    set(x, i * kColumns, std::ldexp(top, exponents[i / 128] - 7));
+  }
+  const auto codes = [&](bool products) {
+    const Tensor q = host_tensor(e4m3, {m, kColumns}), scale = host_tensor(f32, {m});
+    const kernels::QuantizeTiling tiling{1, 4096, products};
+    compile(kernels::quantize_fp8(bf16, tiling), Device::open("cpu:0"))({x}, {q, scale});
+    return std::vector<uint8_t>(q.data<uint8_t>(), q.data<uint8_t>() + q.count());
+  };
+  EXPECT_EQ(codes(true), codes(false));
 }
 
 /// The tilings of groups that GPUs use quantise as one group at a time does.

@@ -71,6 +71,29 @@ TEST(IndexAdd, SortedIdsGiveTheSameBits) {
   compile(kernels::index_add_sorted(i32, {.rows = 4, .cols = 64}), cpu)({b, i, t}, {sorted});
   EXPECT_EQ(sorted.contents(), plain.contents());
   EXPECT_EQ(sorted.damage(), "");
+  Guarded rows(f32, {v, d});
+  compile(kernels::index_add_sorted_rows(i32, {.rows = 4, .cols = 64}), cpu)({b, i, t}, {rows});
+  EXPECT_EQ(rows.contents(), plain.contents());
+  EXPECT_EQ(rows.damage(), "");
+}
+
+/// More ids than are looked at together, some far outside.
+TEST(IndexAdd, OwnersOfRowsGiveTheSameBits) {
+  constexpr int64_t v = 23, d = 40, n = 9000;
+  std::vector<double> base(v * d, -0.0), ids, x;
+  for (int64_t i = 0; i < n; ++i)
+    ids.push_back(static_cast<double>(i % 5 == 0 ? i * 7 % 29 - 3 : -5 - i * i));
+  for (int64_t i = 0; i < n * d; ++i) x.push_back(1.0 / static_cast<double>(i % 97 + 1));
+  const Tensor b = tensor(f32, {v, d}, base), t = tensor(f32, {n, d}, x);
+  const Device cpu = Device::open("cpu:0");
+  for (const DType type : {i32, i64}) {
+    const Tensor i = tensor(type, {n}, ids);
+    Guarded plain(f32, {v, d}), rows(f32, {v, d});
+    compile(kernels::index_add(type, {.cols = 64}), cpu)({b, i, t}, {plain});
+    compile(kernels::index_add_rows(type, {.rows = 4, .cols = 32}), cpu)({b, i, t}, {rows});
+    EXPECT_EQ(rows.contents(), plain.contents());
+    EXPECT_EQ(rows.damage(), "");
+  }
 }
 
 TEST(IndexAdd, AtomicsAddTheSame) {

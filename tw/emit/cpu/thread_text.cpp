@@ -13,6 +13,7 @@ struct ThreadText {
   std::string name;
   std::vector<DType> types;
   std::string cuda, emu;
+  std::string uses = {};
 };
 
 // In these $fma rounds once. The last bits of t are n: the exponent of q grows by it. Where 2^n q
@@ -204,6 +205,21 @@ ThreadText narrow_pair(DType t) {
           ""};
 }
 
+// Past the largest number the instruction gives it, where rounding gives NaN.
+const char* const kNarrowE4m3 = R"(TW_INLINE u32 tw_narrow_e4m3x1(const f32* x) {
+  u32 word = 0;
+#if __CUDA_ARCH__ >= 890
+  u16 low, high;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(x[1]), "f"(x[0]));
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(x[3]), "f"(x[2]));
+  word = low | (u32)high << 16;
+  for (int k = 0; k < 4; ++k) word |= fabsf(x[k]) > 464.0f ? 0x7fu << 8 * k : 0;
+#else
+  for (int k = 0; k < 4; ++k) word |= (u32)tw_pack_e4m3(tw_round_e4m3(x[k])) << 8 * k;
+#endif
+  return word;
+})";
+
 // The first half of an f16.
 const char* const kUnpackE5m2 = R"(TW_INLINE f32 tw_unpack_e5m2(u8 b) {
   f32 r;
@@ -260,6 +276,7 @@ std::vector<ThreadText> make_rows() {
       {"unpack_e5m2", {e5m2}, kUnpackE5m2, ""},
       narrow_pair(f16),
       narrow_pair(bf16),
+      {"narrow", {e4m3}, kNarrowE4m3, "", "round_$D pack_$D"},
   };
   for (const DType to : {i8, i16, i32, i64, u8, u16, u32, u64, i1, i2, i3,
                          i4, i5,  i6,  i7,  u1, u2,  u3,  u4,  u5, u6, u7}) {
@@ -276,7 +293,7 @@ std::optional<PreludeFunction> thread_function(const CpuMachine& machine, const 
   for (const ThreadText& row : rows) {
     if (row.name != name || std::ranges::find(row.types, t) == row.types.end()) continue;
     const std::string& text = machine.isa == "cuda" ? row.cuda : row.emu;
-    if (!text.empty()) return PreludeFunction{name, "", text, ""};
+    if (!text.empty()) return PreludeFunction{name, row.uses, text, ""};
   }
   return std::nullopt;
 }

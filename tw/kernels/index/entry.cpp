@@ -69,13 +69,31 @@ Program trace_embedding(const Problem& p, const Target& target) {
   return embedding(p.dtype, id_type(p), index_tiling(p, "n", target));
 }
 
+/// Sums of a block, of which a thread keeps half its registers: the more rows, the fewer blocks
+/// look at the ids.
+IndexTiling sums_tiling(const Problem& p, const GpuMachine& gpu) {
+  constexpr int64_t kSums = 16384, kMostRows = 8;
+  const int64_t v = p.extent("v"), d = p.extent("d");
+  IndexTiling t{1, extent_for(d, 32, 4096)};
+  const auto blocks = [&](int64_t rows, int64_t cols) {
+    return (v + rows - 1) / rows * ((d + cols - 1) / cols);
+  };
+  const int64_t enough = 4 * gpu.multiprocessors;
+  while (t.cols > 1024 && blocks(1, t.cols) < enough) t.cols /= 2;
+  while (t.rows < kMostRows && 2 * t.rows * t.cols <= kSums && blocks(2 * t.rows, t.cols) >= enough)
+    t.rows *= 2;
+  return t;
+}
+
 Program trace_index_add_sorted(const Problem& p, const Target& target) {
+  if (const GpuMachine* gpu = target.gpu())
+    return index_add_sorted_rows(id_type(p), sums_tiling(p, *gpu));
   return index_add_sorted(id_type(p), index_tiling(p, "v", target));
 }
 
 /// Columns in as many blocks as threads, where that leaves each a few lines of the caches.
 Program trace_index_add(const Problem& p, const Target& target) {
-  if (target.gpu() != nullptr) return index_add(id_type(p), {.rows = 16, .cols = 32});
+  if (const GpuMachine* gpu = target.gpu()) return index_add_rows(id_type(p), sums_tiling(p, *gpu));
   IndexTiling t = index_tiling(p.extent("d"));
   while (t.cols > 64 && t.cols * target.threads() > p.extent("d")) t.cols /= 2;
   return index_add(id_type(p), t);

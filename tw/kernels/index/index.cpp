@@ -93,6 +93,91 @@ Program index_add_sorted(DType id_type, const IndexTiling& tile) {
   return k.finish();
 }
 
+/// The first row of a block and its columns, with the sums of both.
+struct RowSums {
+  RowSums(Trace& k, const TensorRef& base, const Index& v, const Index& d, const IndexTiling& t)
+      : first(k.zeros(i64, {1, 1}) + v * t.rows),
+        row(k.iota({t.rows, 1}, 0)),
+        column(k.iota({1, t.cols}, 1) + d * t.cols),
+        sum(load(base.tile({v, d}, {t.rows, t.cols})).named("sum")) {}
+  /// Adds x to the row of the block that `id` names, if any.
+  void add(const Tile& id, const Tile& x) { sum = where(eq(row, id - first), sum + x, sum); }
+
+  Tile first, row, column, sum;
+};
+
+static Tile id_at(const TensorRef& ids, const Tile& i) { return cast(gather(ids, {i}), i64); }
+
+Program index_add_rows(DType id_type, const IndexTiling& tile) {
+  constexpr int64_t kIds = 4096;
+  Trace k("index_add_rows");
+  Index V = k.dim("V"), D = k.dim("D"), N = k.dim("N");
+  TensorRef base = k.input("base", f32, {V, D}), ids = k.input("ids", id_type, {N});
+  TensorRef X = k.input("X", f32, {N, D}), Y = k.output("Y", f32, {V, D});
+
+  auto [v, d] = k.grid(cdiv(V, tile.rows), cdiv(D, tile.cols));
+  RowSums sums(k, base, v, d, tile);
+  Tile place = cast(k.iota({1, kIds}, 1), i32);
+  for (Index t : k.range(cdiv(N, kIds))) {
+    Tile row = cast(as_row(load(ids.tile({t}, {kIds}), {.pad = -1})), i64) - v * tile.rows;
+    Tile mine = (row >= 0) & (row < tile.rows);
+    Tile left = where(mine, place, kIds).named("left");
+    Tile next = reduce(left, 1, Combiner::min).named("next");
+    While loop(k);
+    while (loop(any(next < kIds))) {
+      Tile i = cast(next, i64) + t * kIds;
+      Tile id = id_at(ids, i), x = gather(X, {i, sums.column});
+      // While x is on its way.
+      left = where(next < left, left, kIds);
+      next = reduce(left, 1, Combiner::min);
+      sums.add(id, x);
+    }
+  }
+  store(Y.tile({v, d}, {tile.rows, tile.cols}), sums.sum);
+  return k.finish();
+}
+
+/// The first place of ids (ascending, n of them) whose id is not below `least`, by looking at many
+/// places at once.
+static Tile first_place(Trace& k, const TensorRef& ids, const Index& n, const Tile& least) {
+  constexpr int64_t kProbes = 512;
+  Tile low = k.zeros(i64, {1, 1}).named("low"), high = (low + n).named("high");
+  While loop(k);
+  while (loop(any(low < high))) {
+    Tile step = (high - low + (kProbes - 1)) / kProbes;
+    Tile probe = low + k.iota({1, kProbes}, 1) * step;
+    Tile inside = probe < high;
+    Tile below = inside & (cast(gather(ids, {probe}, {.mask = inside}), i64) < least);
+    Tile count = cast(reduce(cast(below, i32), 1, Combiner::sum), i64);
+    Tile end = min(low + count * step, high);
+    low = where(count > 0, low + (count - 1) * step + 1, low);
+    high = end;
+  }
+  return low;
+}
+
+Program index_add_sorted_rows(DType id_type, const IndexTiling& tile) {
+  Trace k("index_add_sorted_rows");
+  Index V = k.dim("V"), D = k.dim("D"), N = k.dim("N");
+  TensorRef base = k.input("base", f32, {V, D}), ids = k.input("ids", id_type, {N});
+  TensorRef X = k.input("X", f32, {N, D}), Y = k.output("Y", f32, {V, D});
+
+  auto [v, d] = k.grid(cdiv(V, tile.rows), cdiv(D, tile.cols));
+  RowSums sums(k, base, v, d, tile);
+  Tile i = first_place(k, ids, N, sums.first).named("i");
+  Tile id = id_at(ids, i).named("id");
+  While loop(k);
+  while (loop(any((i < N) & (id < sums.first + tile.rows)))) {
+    Tile x = gather(X, {i, sums.column});
+    Tile next = id_at(ids, i + 1);
+    sums.add(id, x);
+    i = i + 1;
+    id = next;
+  }
+  store(Y.tile({v, d}, {tile.rows, tile.cols}), sums.sum);
+  return k.finish();
+}
+
 Program index_add_atomic(DType id_type, const IndexTiling& tile) {
   Trace k("index_add_atomic");
   Index V = k.dim("V"), D = k.dim("D"), N = k.dim("N");

@@ -24,10 +24,17 @@ Program index_add(DType ids, const IndexTiling& tiling = {});
 /// The same in one tensor: Y is inout and there is no base.
 Program index_add_in_place(DType ids, const IndexTiling& tiling = {});
 
+/// index_add where an instance owns rows and columns of Y: it looks at all ids, so that many do it
+/// at a time, and adds what they name in the order of i: bitwise what index_add gives.
+Program index_add_rows(DType ids, const IndexTiling& tiling);
+
 /// index_add of ids that do not decrease: an instance owns rows and columns of Y, finds the ids of
 /// its rows by halving, and adds what they name in the order of i: bitwise what index_add gives, no
 /// atomics, many instances. Of ids that do decrease some add nothing.
 Program index_add_sorted(DType ids, const IndexTiling& tiling = {});
+/// The same where an instance adds what the ids of all its rows name in one walk, and finds the
+/// first of them by looking at many at once.
+Program index_add_sorted_rows(DType ids, const IndexTiling& tiling);
 /// The same in one tensor by atomics, in no stated order: an instance adds a tile of X to Y (inout)
 /// wherever it belongs. Not bitwise repeatable, but exact where sums are.
 Program index_add_atomic(DType ids, const IndexTiling& tiling = {});

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "tw/kernels/block_tile.h"
 #include "tw/kernels/quant/quant.h"
@@ -54,6 +56,29 @@ Program quantize_int8(DType type, int64_t length, int64_t wanted, int64_t groups
   return k.finish();
 }
 
+/// x / scale of bf16 x by products: 1 / scale in two parts of 16 bits, so that products are exact
+/// and a quotient is rounded once from 32 bits of it. For every bf16 x and top of its row the code
+/// is that of the quotient; tests try them all. Powers of two keep tiny and huge scales away.
+class Quotient {
+ public:
+  Quotient(Trace& k, const Tile& scale) {
+    const double away = 0x1p80;
+    const Tile one = k.full(f32, {1, 1}, 1);
+    power_ = where(scale < 0x1p-60, away, where(scale > 0x1p60, 1 / away, one)).named("power");
+    const Tile inverse = 1 / cast(scale * *power_, f64);
+    high_ = part(inverse).named("high");
+    low_ = part(inverse - cast(*high_, f64)).named("low");
+  }
+  Tile of(const Tile& x) const {
+    const Tile near = x * *power_;
+    return near * *high_ + near * *low_;
+  }
+
+ private:
+  static Tile part(const Tile& x) { return bitcast(bitcast(cast(x, f32), u32) & 0xffffff00, f32); }
+  std::optional<Tile> power_, high_, low_;
+};
+
 Program quantize_fp8(DType type, const QuantizeTiling& t) {
   constexpr float kLargest = 448;  // of e4m3
   Trace k("quantize_fp8");
@@ -70,19 +95,26 @@ Program quantize_fp8(DType type, const QuantizeTiling& t) {
     store(S.tile({m}, {t.rows}), reshape(scale, {t.rows}));
     return scale;
   };
-  const auto put = [&](const Index& j, const Tile& x, const Tile& scale) {
-    Tile q = where(scale > 0, min(max(x / scale, -kLargest), kLargest), 0);
+  const bool products = t.products && type == bf16;
+  const auto quotient_by = [&](const Tile& scale) -> std::function<Tile(const Tile&)> {
+    if (products) return [q = Quotient(k, scale)](const Tile& x) { return q.of(x); };
+    return [scale](const Tile& x) { return x / scale; };
+  };
+  const auto put = [&](const Index& j, const Tile& x, const Tile& scale, const auto& quotient) {
+    Tile q = where(scale > 0, min(max(quotient(x), -kLargest), kLargest), 0);
     store(Q.tile({m, j}, {t.rows, t.cols}), cast(q, e4m3));
   };
   const auto by_chunks = [&] {
     Tile top = k.zeros(f32, {t.rows, 1});
     for (Index j : k.range(cdiv(K, t.cols))) top = max(top, row_max(abs(values(j))));
     Tile scale = scale_of(top);
-    for (Index j : k.range(cdiv(K, t.cols))) put(j, values(j), scale);
+    const auto quotient = quotient_by(scale);
+    for (Index j : k.range(cdiv(K, t.cols))) put(j, values(j), scale, quotient);
   };
   const auto whole = [&] {
     Tile x = values(0);
-    put(0, x, scale_of(row_max(abs(x))));
+    const Tile scale = scale_of(row_max(abs(x)));
+    put(0, x, scale, quotient_by(scale));
   };
   k.when(t.cols < K, by_chunks, whole);
   return k.finish();

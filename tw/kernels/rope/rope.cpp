@@ -10,18 +10,21 @@
 namespace tw::kernels {
 namespace {
 
-/// First (second) elements of the pairs of a block of heads: where they lie, as a tile of f64, in
-/// which products are exact: whether they are contracted into sums changes no bit.
+/// First (second) elements of the pairs of a block of heads: where they lie, as a tile of the type
+/// of sums. In f64 products are exact: whether they are contracted into sums changes no bit.
 class Pairs {
  public:
-  Pairs(Trace& k, const RopeForm& form, const Index& first_head, int64_t heads)
-      : form_(form), head_(k.iota({heads, 1}, 0) + first_head), pair_(k.iota({1, form.pairs}, 1)) {}
+  Pairs(Trace& k, const RopeForm& form, const Index& first_head, int64_t heads, DType sums = f64)
+      : form_(form),
+        head_(k.iota({heads, 1}, 0) + first_head),
+        pair_(k.iota({1, form.pairs}, 1)),
+        sums_(sums) {}
 
   Tile element(int which) const {
     return form_.interleaved ? pair_ * 2 + which : pair_ + which * form_.pairs;
   }
   Tile read(const TensorRef& x, int which) const {
-    return cast(gather(x, {head_, element(which)}), f64);
+    return cast(gather(x, {head_, element(which)}), sums_);
   }
   void write(const TensorRef& y, int which, const Tile& v) const {
     scatter(y, {head_, element(which)}, cast(v, form_.dtype));
@@ -30,6 +33,7 @@ class Pairs {
  private:
   RopeForm form_;
   Tile head_, pair_;
+  DType sums_;
 };
 
 RopeForm rope_form(const Problem& p) {
@@ -73,7 +77,7 @@ std::vector<Argument> rope_arguments(const Problem& p) {
 Program trace_rope(const Problem& p, const Target& target) {
   const RopeForm form = rope_form(p);
   if (target.gpu() == nullptr) return rope(form);
-  return rope(form, extent_for(p.extent("h"), 1, std::max<int64_t>(2048 / form.pairs, 1)));
+  return rope_block(form, extent_for(p.extent("h"), 1, std::max<int64_t>(2048 / form.pairs, 1)));
 }
 
 }  // namespace
@@ -93,6 +97,33 @@ Program rope(const RopeForm& form, int64_t heads) {
   const Tile d = cast(as_row(load(sine[s].tile({0}, {form.pairs}))), f64);
   pairs.write(Y[s], 0, a * c - b * d);
   pairs.write(Y[s], 1, b * c + a * d);
+  return k.finish();
+}
+
+Program rope_block(const RopeForm& form, int64_t heads) {
+  Trace k("rope_block");
+  Index S = k.dim("S"), H = k.dim("H");
+  TensorRef X = k.input("X", form.dtype, {S, H, 2 * form.pairs});
+  TensorRef cosine = k.input("cos", f32, {S, form.pairs});
+  TensorRef sine = k.input("sin", f32, {S, form.pairs});
+  TensorRef Y = k.output("Y", form.dtype, {S, H, 2 * form.pairs});
+
+  auto [s, h] = k.grid(S, cdiv(H, heads));
+  const Extents block{heads, form.pairs};
+  const Pairs pairs(k, form, h * heads, heads, f32);
+  const auto read = [&](int which) {
+    if (form.interleaved) return pairs.read(X[s], which);
+    return cast(load(X[s].tile({h, which}, block)), f32);
+  };
+  const auto write = [&](int which, const Tile& v) {
+    if (form.interleaved) return pairs.write(Y[s], which, v);
+    store(Y[s].tile({h, which}, block), cast(v, form.dtype));
+  };
+  const Tile a = read(0), b = read(1);
+  const Tile c = load(cosine.tile({s, 0}, {1, form.pairs}));
+  const Tile d = load(sine.tile({s, 0}, {1, form.pairs}));
+  write(0, a * c - b * d);
+  write(1, b * c + a * d);
   return k.finish();
 }
 

@@ -19,6 +19,9 @@ struct RopeForm {
 /// check::bound(gemm) with terms = 2.
 Program rope(const RopeForm& form, int64_t heads = 8);
 
+/// The same for GPUs, whose f64 is slow: sums are f32, and rows of halves are read as they lie.
+Program rope_block(const RopeForm& form, int64_t heads);
+
 check::Reference rope_reference(const Problem& p, std::span<const TensorView> inputs);
 
 std::vector<KernelEntry> rope_entries();

@@ -96,7 +96,52 @@ static DType result_type(RowReduction r, DType type) {
   return r == RowReduction::argmax ? i64 : type;
 }
 
+/// Whether x is the most of its row, where NaN is more than all.
+static Tile is_most(const Tile& x, const Tile& most) { return eq(x, most) | is_nan(x); }
+
+/// Of each place of a chunk the most of all chunks, and the chunk that had it first; then of the
+/// places that have the most of all the first.
+static Tile first_of_chunks(Trace& k, const TensorRef& X, const Index& i, const RowTiling& t,
+                            const Index& N) {
+  const Extents whole{t.rows, t.cols};
+  const auto chunk = [&](const Index& j) {
+    return cast(load(X.tile({i, j}, whole), {.pad = -INFINITY}), f32);
+  };
+  Tile most = chunk(0).named("most"), seen = k.zeros(i32, whole).named("seen");
+  for (Index j : k.range(1, cdiv(N, t.cols))) {
+    Tile x = chunk(j);
+    Tile more = ~(x <= most) & eq(most, most);
+    most = where(more, x, most);
+    seen = where(more, k.zeros(i32, {1, 1}) + j, seen);
+  }
+  Tile at = cast(seen, i64) * t.cols + k.iota(whole, 1);
+  const Tile first = is_most(most, reduce(most, 1, Combiner::max));
+  return reduce(where(first, at, kNone), 1, Combiner::min);
+}
+
+/// Rows that a chunk holds are kept: the most first, then where it is, without pairs.
+static Program row_argmax(DType type, const RowTiling& t) {
+  Trace k("row_argmax");
+  Index M = k.dim("M"), N = k.dim("N");
+  TensorRef X = k.input("X", type, {M, N}), Y = k.output("Y", i64, {M});
+
+  auto [i] = k.grid(cdiv(M, t.rows));
+  Tile at = k.zeros(i64, {t.rows, 1}).named("at");
+  const auto one_chunk = [&] {
+    Tile x = cast(load(X.tile({i, 0}, {t.rows, t.cols}), {.pad = -INFINITY}), f32);
+    Tile place = cast(k.iota({t.rows, t.cols}, 1), i32);
+    Tile mine = is_most(x, reduce(x, 1, Combiner::max));
+    at = cast(reduce(where(mine, place, static_cast<int32_t>(t.cols)), 1, Combiner::min), i64);
+  };
+  k.when(
+      t.cols < N, [&] { at = first_of_chunks(k, X, i, t, N); }, one_chunk);
+  Tile none = k.zeros(i64, {1, 1}) + N;
+  store(Y.tile({i}, {t.rows}), reshape(where(eq(none, 0), -1, at), {t.rows}));
+  return k.finish();
+}
+
 Program row_reduce(RowReduction r, DType type, const RowTiling& t) {
+  if (r == RowReduction::argmax && t.few_reads) return row_argmax(type, t);
   Trace k(name_of(r, true));
   Index M = k.dim("M"), N = k.dim("N");
   TensorRef X = k.input("X", type, {M, N});

@@ -7,8 +7,8 @@ namespace tw::kernels {
 
 static constexpr float kEps = 1e-5f;
 
-/// Longest rows that argmax keeps in registers: a value and its index take three an element.
-static constexpr int64_t kLongestPairs = 4096;
+/// Longest rows that argmax keeps in registers; pairs of values and indices take three an element.
+static constexpr int64_t kLongestArgmax = 8192, kLongestPairs = 4096;
 
 /// Longest rows that norms keep, beside parameters and squares.
 static constexpr int64_t kLongestNorm = 16384;
@@ -170,7 +170,7 @@ static Program trace_add_rmsnorm(const Problem& p, const Target& target) {
 }
 static Program trace_rows(const Problem& p, const Target& target) {
   const RowReduction r = reduction_named(p.option("op"));
-  const int64_t longest = r == RowReduction::argmax ? kLongestPairs : 8192;
+  const int64_t longest = r == RowReduction::argmax ? kLongestArgmax : 8192;
   return row_reduce(r, p.dtype, row_tiling(p, target, longest));
 }
 static Program trace_columns(const Problem& p, const Target& target) {
