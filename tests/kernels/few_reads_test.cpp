@@ -92,7 +92,7 @@ TEST(Quantise, ProductsGiveTheCodesOfQuotients) {
   }
   const auto codes = [&](bool products) {
     const Tensor q = host_tensor(e4m3, {m, kColumns}), scale = host_tensor(f32, {m});
-    const kernels::QuantizeTiling tiling{1, 4096, products};
+    const kernels::QuantizeTiling tiling{1, 4096, 0, products};
     compile(kernels::quantize_fp8(bf16, tiling), Device::open("cpu:0"))({x}, {q, scale});
     return std::vector<uint8_t>(q.data<uint8_t>(), q.data<uint8_t>() + q.count());
   };

@@ -124,16 +124,17 @@ void emit_value(State& s, const Op& op, Writer& out) {
   if (op.code == Opcode::slice && s.tiles.contains(op.in[0]) && !s.in_memory(op.in[0]))
     return emit_part(s, op, out);
   const Footprint reads = s.reads_of(v);
-  if (op.code == Opcode::load && s.in_registers(v)) {
-    const View& view = op.as<ViewAttr>().view;
-    const auto run = run_of(s, s.placement.layout_of(s.program().type(v).shape), view);
-    if (run && is_late(s, op, *run)) {
+  const bool loads = op.code == Opcode::load;
+  if ((loads || op.code == Opcode::gather) && s.in_registers(v)) {
+    const layout::ThreadValue& l = s.placement.layout_of(s.program().type(v).shape);
+    const auto run = loads ? run_of(s, l, op.as<ViewAttr>().view) : gather_run_of(s, op);
+    if (run && loads && is_late(s, op, *run)) {
       s.late[v] = &op;
       return;
     }
     if (run) {
       Writer text;
-      load_runs(s, op, *run, text);
+      loads ? load_runs(s, op, *run, text) : gather_runs(s, op, *run, text);
       s.append(reads, text, out);
       if (!s.in_memory(v)) return;
       s.reserve(v, out);

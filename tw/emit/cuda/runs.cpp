@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cpu/places.h"
 #include "tw/emit/cuda/statements.h"
 
 namespace tw::cuda {
@@ -105,21 +107,24 @@ std::string shifted(State& s, const Packs& p, const Expr& index, const std::stri
 }
 
 /// A nest over runs: the loop over a run's elements is left out, that over its pieces is not.
+/// `gather`: what says where they lie, in place of the view.
 class RunNest {
  public:
-  RunNest(State& s, const ThreadValue& l, const View& view, const Run& run)
+  RunNest(State& s, const ThreadValue& l, const View& view, const Run& run,
+          const Op* gather = nullptr)
       : s_(s), l_(l), view_(view), run_(run), nest(s, l, {}, {0}) {
-    unit_ = *unit_tile_axis(s, view);
+    unit_ = static_cast<size_t>(l.values[0].axis);
     at_ = nest.at();
     if (run.pieces > 1) {
       piece_ = nest.add_loop("piece", run.pieces, true);
       at_[unit_] = simplify(at_[unit_] + piece_ * run.count, s.c.facts);
     }
-    coords = tensor_place(s, view, at_);
+    coords = gather == nullptr ? tensor_place(s, view, at_) : place(*gather);
   }
 
   std::string condition() {
-    return both(inside_tile(s_, l_, at_, run_.count, unit_), inside_run(s_, view_, coords, run_));
+    const std::string inside = both(guard_, inside_run(s_, view_, coords, run_));
+    return both(inside_tile(s_, l_, at_, run_.count, unit_), inside);
   }
   /// The number of the run's first element among the registers of a tile of this layout.
   Expr first(const Tile& t) const { return nest.index(t) + piece_ * run_.count; }
@@ -136,10 +141,20 @@ class RunNest {
   }
 
  private:
+  Coords place(const Op& gather) {
+    Expression& e = nest.expression();
+    cpu::Places p = cpu::places_of(e, gather, at_);
+    if (p.inside) guard_ = p.inside->text;
+    if (const auto mask = place_operands(gather).mask)
+      guard_ = both(guard_, e.value(*mask, at_).text);
+    return p.at;
+  }
+
   State& s_;
   const ThreadValue& l_;
   const View& view_;
   const Run& run_;
+  std::string guard_;  ///< what data says
   size_t unit_ = 0;
   Expr piece_ = 0;
   Coords at_;
@@ -158,6 +173,54 @@ bool is_own(const View& view) {
   return own;
 }
 
+namespace {
+
+/// The most neighbours that one access takes of so many registers side by side; 1: too few.
+int64_t run_length(DType t, int64_t registers) {
+  const int64_t most = kAccessBytes / bytes(t);
+  int64_t count = 1;
+  while (count * 2 <= most && registers % (count * 2) == 0) count *= 2;
+  return count * bytes(t) < 4 ? 1 : count;
+}
+
+/// Whether the coordinate v runs with the elements of a run along axis `a`, from multiples of
+/// `count`.
+bool runs_along(State& s, const ThreadValue& l, ValueId v, size_t a, int64_t count) {
+  Nest n(s, l, {}, {0});
+  const Symbol step = s.c.new_symbol("element", SymbolFact{{0, count - 1}, 1});
+  Coords moved = n.at();
+  moved[a] = moved[a] + Expr::symbol(step);
+  const auto first = cpu::as_index(n.expression(), v, n.at());
+  const auto x = cpu::as_index(n.expression(), v, moved);
+  if (!first || !x || cpu::slope(*x, step, s.c.facts) != 1) return false;
+  return divisor(*first, s.c.facts) % count == 0;
+}
+
+}  // namespace
+
+std::optional<Run> gather_run_of(State& s, const Op& op) {
+  const View& view = op.as<PlaceAttr>().view;
+  const ParamFacts& facts = s.c.specialisation.params[view.param];
+  const DType t = s.program().params[view.param].dtype;
+  const ThreadValue& l = s.placement.layout_of(s.program().type(op.out[0]).shape);
+  if (!facts.aligned || !facts.whole || is_packed(t) || l.values.empty()) return std::nullopt;
+  const ThreadValue::Mode& first = l.values[0];
+  const int64_t count = run_length(t, first.extent);
+  if (first.axis < 0 || first.stride != 1 || count < 2) return std::nullopt;
+  const auto a = static_cast<size_t>(first.axis);
+  if (l.tile[a] % count != 0) return std::nullopt;
+  const PlaceOperands in = place_operands(op);
+  const auto still = [&](ValueId v) { return s.program().type(v).shape[a] == 1; };
+  if (in.mask && !still(*in.mask)) return std::nullopt;
+  bool along = false;
+  for (size_t k = 0; k < in.at.size(); ++k) {
+    const bool unit = view.axes[k] == facts.unit_axis;
+    along = along || unit;
+    if (unit ? !runs_along(s, l, in.at[k], a, count) : !still(in.at[k])) return std::nullopt;
+  }
+  return along ? std::optional(Run{count, first.extent / count, true}) : std::nullopt;
+}
+
 std::optional<Run> run_of(State& s, const ThreadValue& l, const View& view) {
   const ParamFacts& facts = s.c.specialisation.params[view.param];
   const DType t = s.program().params[view.param].dtype;
@@ -165,10 +228,8 @@ std::optional<Run> run_of(State& s, const ThreadValue& l, const View& view) {
   if (!facts.aligned || !unit || is_packed(t) || l.values.empty()) return std::nullopt;
   const ThreadValue::Mode& first = l.values[0];
   if (first.axis != static_cast<int>(*unit) || first.stride != 1) return std::nullopt;
-  const int64_t most = kAccessBytes / bytes(t);
-  int64_t count = 1;
-  while (count * 2 <= most && first.extent % (count * 2) == 0) count *= 2;
-  if (count < 2 || count * bytes(t) < 4) return std::nullopt;
+  const int64_t count = run_length(t, first.extent);
+  if (count < 2) return std::nullopt;
   const Coords at = Nest(s, l, {}, {0}).at();
   const Coords coords = tensor_place(s, view, at);
   const int64_t step = divisor(coords[view.axes[*unit]], s.c.facts);
@@ -194,9 +255,9 @@ std::string pad_of(Expression& e, const Packs& p, const Number& pad) {
 /// First all reads, so that they are on their way together; what lies outside reads as zeros.
 /// Returns what a run must meet to lie inside.
 std::string read_whole(State& s, const ViewAttr& from, const Run& run, const Tile& all,
-                       const Packs& packs, Writer& out) {
+                       const Packs& packs, Writer& out, const Op* gather = nullptr) {
   const auto& [view, pad] = from;
-  RunNest n(s, all.layout, view, run);
+  RunNest n(s, all.layout, view, run, gather);
   Expression& e = n.nest.expression();
   const std::string condition = n.condition();
   const std::string pack = pack_type(s, packs);
@@ -321,6 +382,16 @@ void load_runs(State& s, const Op& op, const Run& run, Writer& out) {
   const std::string raw = declare_runs(s, op, run, 0, out);
   const bool partial = read_runs(s, op, op.as<ViewAttr>(), run, raw, out);
   unpack_runs(s, op, run, raw, partial, out);
+}
+
+void gather_runs(State& s, const Op& op, const Run& run, Writer& out) {
+  const PlaceAttr& a = op.as<PlaceAttr>();
+  const Type& type = s.program().type(op.out[0]);
+  const std::string raw = declare_runs(s, op, run, 0, out);
+  const Packs packs{raw, s.program().params[a.view.param].dtype, run.count};
+  const Tile all{raw, type, s.placement.layout_of(type.shape)};
+  read_whole(s, {a.view, a.pad}, run, all, packs, out, &op);
+  unpack_runs(s, op, run, raw, false, out);
 }
 
 namespace {

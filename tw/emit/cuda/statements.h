@@ -57,5 +57,9 @@ bool read_runs(State& s, const Op& op, const ViewAttr& from, const Run& run, con
 void unpack_runs(State& s, const Op& op, const Run& run, const std::string& raw, bool partial,
                  Writer& out);
 void store_runs(State& s, const Op& op, const Run& run, Writer& out);
+/// The run of a gather whose coordinate along the unit axis runs with the elements, in rows of
+/// whole runs.
+std::optional<Run> gather_run_of(State& s, const Op& op);
+void gather_runs(State& s, const Op& op, const Run& run, Writer& out);
 
 }  // namespace tw::cuda

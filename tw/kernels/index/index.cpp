@@ -109,7 +109,7 @@ struct RowSums {
 static Tile id_at(const TensorRef& ids, const Tile& i) { return cast(gather(ids, {i}), i64); }
 
 Program index_add_rows(DType id_type, const IndexTiling& tile) {
-  constexpr int64_t kIds = 4096;
+  constexpr int64_t kIds = 2048;
   Trace k("index_add_rows");
   Index V = k.dim("V"), D = k.dim("D"), N = k.dim("N");
   TensorRef base = k.input("base", f32, {V, D}), ids = k.input("ids", id_type, {N});

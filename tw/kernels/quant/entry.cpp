@@ -116,7 +116,7 @@ Program trace_quantize_fp8(const Problem& p, const Target& target) {
   const int64_t k = p.extent("k");
   if (const GpuMachine* gpu = target.gpu()) {
     const BlockTile t = rows_tile(p.extent("m"), k, *gpu, 16384);  // longer ones spill
-    return quantize_fp8(p.dtype, {t.rows, t.cols, true});
+    return quantize_fp8(p.dtype, {t.rows, t.cols, std::min<int64_t>(t.cols, 2048), true});
   }
   return quantize_fp8(p.dtype, {.cols = extent_for(k, 64, 4096)});
 }

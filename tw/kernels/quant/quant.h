@@ -80,6 +80,7 @@ int64_t groups_of_block(int64_t k, int64_t group);
 struct QuantizeTiling {
   int64_t rows = 1;
   int64_t cols = 1024;
+  int64_t chunk = 0;      ///< of longer rows; 0: cols
   bool products = false;  ///< where divisions are slow: products of bf16 give the same codes
 };
 Program quantize_fp8(DType x, const QuantizeTiling& tiling);

@@ -87,8 +87,8 @@ Program quantize_fp8(DType type, const QuantizeTiling& t) {
   TensorRef Q = k.output("Q", e4m3, {M, K}), S = k.output("S", f32, {M});
 
   const Index m = k.grid(cdiv(M, t.rows))[0];
-  const auto values = [&](const Index& j) {
-    return cast(load(X.tile({m, j}, {t.rows, t.cols})), f32);
+  const auto values = [&](const Index& j, int64_t cols) {
+    return cast(load(X.tile({m, j}, {t.rows, cols})), f32);
   };
   const auto scale_of = [&](const Tile& top) {
     Tile scale = (top / kLargest).named("scale");
@@ -102,17 +102,18 @@ Program quantize_fp8(DType type, const QuantizeTiling& t) {
   };
   const auto put = [&](const Index& j, const Tile& x, const Tile& scale, const auto& quotient) {
     Tile q = where(scale > 0, min(max(quotient(x), -kLargest), kLargest), 0);
-    store(Q.tile({m, j}, {t.rows, t.cols}), cast(q, e4m3));
+    store(Q.tile({m, j}, {t.rows, x.extent(1)}), cast(q, e4m3));
   };
   const auto by_chunks = [&] {
+    const int64_t cols = t.chunk == 0 ? t.cols : t.chunk;
     Tile top = k.zeros(f32, {t.rows, 1});
-    for (Index j : k.range(cdiv(K, t.cols))) top = max(top, row_max(abs(values(j))));
+    for (Index j : k.range(cdiv(K, cols))) top = max(top, row_max(abs(values(j, cols))));
     Tile scale = scale_of(top);
     const auto quotient = quotient_by(scale);
-    for (Index j : k.range(cdiv(K, t.cols))) put(j, values(j), scale, quotient);
+    for (Index j : k.range(cdiv(K, cols))) put(j, values(j, cols), scale, quotient);
   };
   const auto whole = [&] {
-    Tile x = values(0);
+    Tile x = values(0, t.cols);
     const Tile scale = scale_of(row_max(abs(x)));
     put(0, x, scale, quotient_by(scale));
   };

@@ -133,8 +133,10 @@ static Program row_argmax(DType type, const RowTiling& t) {
     Tile mine = is_most(x, reduce(x, 1, Combiner::max));
     at = cast(reduce(where(mine, place, static_cast<int32_t>(t.cols)), 1, Combiner::min), i64);
   };
+  // What places hold of chunks takes more than a row that is kept.
+  const RowTiling part{t.rows, t.cols >= 1024 ? t.cols / 4 : t.cols};
   k.when(
-      t.cols < N, [&] { at = first_of_chunks(k, X, i, t, N); }, one_chunk);
+      t.cols < N, [&] { at = first_of_chunks(k, X, i, part, N); }, one_chunk);
   Tile none = k.zeros(i64, {1, 1}) + N;
   store(Y.tile({i}, {t.rows}), reshape(where(eq(none, 0), -1, at), {t.rows}));
   return k.finish();
