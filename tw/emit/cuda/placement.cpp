@@ -167,7 +167,9 @@ void Placement::visit(const Region& r, int depth) {
       shapes_[c_.program.type(op.in[0]).shape].scanned = op.as<ScanAttr>().fold.axis;
     }
     if (is_loop(op.code)) {
-      for (const ValueId v : op.out) carried_ = std::max(carried_, count(c_.program.type(v).shape));
+      int64_t all = 0;
+      for (const ValueId v : op.out) all += count(c_.program.type(v).shape);
+      carried_ = std::max(carried_, all);
     }
     folds_ = folds_ ||
              (is_fold(op.code) &&
@@ -189,8 +191,8 @@ void Placement::choose_threads(int64_t warps) {
   const auto threads = [](int64_t elements, int64_t each) {
     return static_cast<int64_t>(std::bit_ceil(uint64_t((elements + each - 1) / each)));
   };
-  // Sums that a loop carries take registers of their own.
-  const int64_t each = folds_ && carried_ < most ? kExchanging : kElements;
+  // Tiles that a loop carries take registers of their own.
+  const int64_t each = folds_ && carried_ < 2 * most ? kExchanging : kElements;
   int64_t n = std::clamp(threads(most, each), kFewThreads, kUsualThreads);
   if (most > n * kManyElements) n = kMostThreads;
   if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kSumThreads);

@@ -89,7 +89,7 @@ class Placement {
   const Operands operands_;
   const bool panels_;
   bool folds_ = false;      ///< there are folds of rows
-  int64_t carried_ = 0;     ///< elements of the largest tile that a loop carries
+  int64_t carried_ = 0;     ///< the most elements that a loop carries
   bool rows_only_ = false;  ///< of matrix layouts: some dot's left operand was another's sums
   int threads_ = 32;
   std::map<ValueId, Use> uses_;
