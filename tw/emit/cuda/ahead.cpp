@@ -77,7 +77,7 @@ int64_t Ahead::bytes_of(const Load& l) const {
 /// What all instances read is near, in caches: one iteration is enough for it.
 void Ahead::choose_stages() {
   const auto own = [](const Load& l) { return is_own(l.op->as<ViewAttr>().view); };
-  std::ranges::stable_partition(loads_, own);
+  std::stable_partition(loads_.begin(), loads_.end(), own);  // clang 14 lacks that of ranges
   int64_t all = 0, far = 0;
   const auto too_many = std::ranges::find_if(loads_, [&](const Load& l) {
     all += bytes_of(l);

@@ -35,8 +35,10 @@ Nest::Nest(State& s, const ThreadValue& l, std::vector<size_t> inner, std::vecto
   for (Expr& e : at_) e = simplify(e, s.c.facts);
   conditions_.resize(loops_.size() + 1);
   for (const auto& [v, tile] : s.tiles) bind(v, tile);
-  for (const auto& [v, load] : s.late) {
-    e_.bind(v, [this, v, load](const Coords& coords) { return read_late(v, *load, coords); });
+  for (const auto& late : s.late) {
+    e_.bind(late.first, [this, &late](const Coords& coords) {
+      return read_late(late.first, *late.second, coords);
+    });
   }
 }
 

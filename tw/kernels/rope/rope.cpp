@@ -108,7 +108,8 @@ Program rope_block(const RopeForm& form, int64_t heads) {
   TensorRef sine = k.input("sin", f32, {S, form.pairs});
   TensorRef Y = k.output("Y", form.dtype, {S, H, 2 * form.pairs});
 
-  auto [s, h] = k.grid(S, cdiv(H, heads));
+  const auto at = k.grid(S, cdiv(H, heads));
+  const Index s = at[0], h = at[1];  // no bindings: lambdas may not capture those
   const Extents block{heads, form.pairs};
   const Pairs pairs(k, form, h * heads, heads, f32);
   const auto read = [&](int which) {

@@ -125,7 +125,7 @@ static Program row_argmax(DType type, const RowTiling& t) {
   Index M = k.dim("M"), N = k.dim("N");
   TensorRef X = k.input("X", type, {M, N}), Y = k.output("Y", i64, {M});
 
-  auto [i] = k.grid(cdiv(M, t.rows));
+  const Index i = k.grid(cdiv(M, t.rows))[0];  // not a binding: lambdas may not capture those
   Tile at = k.zeros(i64, {t.rows, 1}).named("at");
   const auto one_chunk = [&] {
     Tile x = cast(load(X.tile({i, 0}, {t.rows, t.cols}), {.pad = -INFINITY}), f32);
