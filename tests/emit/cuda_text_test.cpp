@@ -63,11 +63,11 @@ const Small kSmall[] = {
      "%2 = load counts{0} : i32[64]\nstore %2 to y{0}\n",
      3},
     // Both folds of an iteration meet before their sums are written anew.
-    {"row_parts", "dim M\ndim N\nin x: f32[M, N]\nout y: f32[M, 1]\ngrid (M)\n",
+    {"row_parts", "dim M\ndim N\nin x: bf16[M, N]\nout y: f32[M, 1]\ngrid (M)\n",
      "%0 = full 0 : f32[1,1]\n%1 = full -inf : f32[1,1]\n"
      "%13, %14 = for i0 in 0..cdiv(N, 2048) step 1 carry (%2 = %0, %3 = %1) : f32[1,1], f32[1,1] "
      "{\n"
-     "%4 = load x{pid0, i0*2048} pad -inf : f32[1,2048]\n"
+     "%16 = load x{pid0, i0*2048} pad -inf : bf16[1,2048]\n%4 = cast %16 : f32[1,2048]\n"
      "%5 = reduce max %4 axis 1 : f32[1,1]\n%6 = max %3, %5 : f32[1,1]\n"
      "%7 = sub %4, %6 : f32[1,2048]\n%8 = exp %7 : f32[1,2048]\n"
      "%9 = reduce sum %8 axis 1 : f32[1,1]\n%10 = exp %3 : f32[1,1]\n"

@@ -216,7 +216,7 @@ CompiledCuda compile_cubin(const Nvrtc& nvrtc, const std::string& arch, const st
 }
 
 /// Bytes that a thread may spill before more registers are worth fewer blocks.
-static constexpr int64_t kFewSpilled = 32;
+static constexpr int64_t kFewSpilled = 16;
 
 CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
                                     const std::string& text, bool debug) {
@@ -226,7 +226,7 @@ CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
   if (at == std::string::npos) return made;
   for (int blocks = std::stoi(text.substr(at + kDefinition.size()));
        blocks > 1 && made.spill_bytes > kFewSpilled;) {
-    --blocks;
+    blocks = blocks * 3 / 4;
     made = compile_cubin(nvrtc, arch, fmt::format("{}{}\n#line 1\n{}", kDefinition, blocks, text),
                          debug);
   }

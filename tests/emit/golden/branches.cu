@@ -70,19 +70,15 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   } else {
 
     const i64 i0_end = cdiv(N, 1024);
-    Pack<f32, 4> raw_3[4] = {};
-    {
-      const i64 ahead = 0;
-      if (ahead < i0_end) {
-        const f32* const p_7 = x_ + ahead*1024 + at;
-#pragma unroll
-        for (int r_12 = 0; r_12 < 4; ++r_12) {
-          raw_3[r_12] = at + r_12*256 + 3 < tw_clamp_high(N - ahead*1024) ? tw_load_run<Pack<f32, 4>>(p_7 + r_12*256) : Pack<f32, 4>{};
-        }
-      }
-    }
 #pragma unroll 1
     for (i64 i0 = 0; i0 < i0_end; i0 += 1) {
+
+      Pack<f32, 4> raw_3[4];
+      const f32* const p_7 = x_ + i0*1024 + at;
+#pragma unroll
+      for (int r_12 = 0; r_12 < 4; ++r_12) {
+        raw_3[r_12] = at + r_12*256 + 3 < tw_clamp_high(N - i0*1024) ? tw_load_run<Pack<f32, 4>>(p_7 + r_12*256) : Pack<f32, 4>{};
+      }
       const f32* const p_8 = x_ + i0*1024 + at;
 #pragma unroll
       for (int r_13 = 0; r_13 < 4; ++r_13) {
@@ -102,39 +98,29 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
           v_load_2[r_14*4 + r_15] = tw_unpack_f32(raw_3[r_14].v[r_15]);
         }
       }
-      {
-        const i64 ahead_2 = i0 + 1;
-        if (ahead_2 < i0_end) {
-          const f32* const p_10 = x_ + ahead_2*1024 + at;
-#pragma unroll
-          for (int r_16 = 0; r_16 < 4; ++r_16) {
-            raw_3[r_16] = at + r_16*256 + 3 < tw_clamp_high(N - ahead_2*1024) ? tw_load_run<Pack<f32, 4>>(p_10 + r_16*256) : Pack<f32, 4>{};
-          }
-        }
-      }
 
       Pack<f32, 4> raw_4[4];
 #pragma unroll
-      for (int r_18 = 0; r_18 < 4; ++r_18) {
+      for (int r_17 = 0; r_17 < 4; ++r_17) {
 #pragma unroll
-        for (int r_19 = 0; r_19 < 4; ++r_19) {
-          tw_store_f32x1(&raw_4[r_18].v[r_19], v_load_2[r_18*4 + r_19]);
+        for (int r_18 = 0; r_18 < 4; ++r_18) {
+          tw_store_f32x1(&raw_4[r_17].v[r_18], v_load_2[r_17*4 + r_18]);
         }
+      }
+      f32* const p_10 = y_ + i0*1024 + at;
+#pragma unroll
+      for (int r_19 = 0; r_19 < 4; ++r_19) {
+        if (at + r_19*256 + 3 < tw_clamp_high(N - i0*1024)) tw_store_run(p_10 + r_19*256, raw_4[r_19]);
       }
       f32* const p_11 = y_ + i0*1024 + at;
 #pragma unroll
       for (int r_20 = 0; r_20 < 4; ++r_20) {
-        if (at + r_20*256 + 3 < tw_clamp_high(N - i0*1024)) tw_store_run(p_11 + r_20*256, raw_4[r_20]);
-      }
-      f32* const p_12 = y_ + i0*1024 + at;
-#pragma unroll
-      for (int r_21 = 0; r_21 < 4; ++r_21) {
-        if (!(at + r_21*256 + 3 < tw_clamp_high(N - i0*1024))) {
-          f32* const p_13 = p_12 + r_21*256;
+        if (!(at + r_20*256 + 3 < tw_clamp_high(N - i0*1024))) {
+          f32* const p_12 = p_11 + r_20*256;
 #pragma unroll
           for (int v_4 = 0; v_4 < 4; ++v_4) {
-            if (at + r_21*256 + v_4 < tw_clamp_high(N - i0*1024)) {
-              *(p_13 + v_4) = raw_4[r_21].v[v_4];
+            if (at + r_20*256 + v_4 < tw_clamp_high(N - i0*1024)) {
+              *(p_12 + v_4) = raw_4[r_20].v[v_4];
             }
           }
         }

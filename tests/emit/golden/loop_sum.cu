@@ -25,46 +25,32 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     }
   }
   const i64 i0_end = cdiv(N, 128);
-  Pack<f32, 4> raw[8] = {};
-  {
-    const i64 ahead = 0;
-    if (ahead < i0_end) {
-      const f32* const p = x_ + (pid0*8) * x__s0 + ahead*128 + at;
-#pragma unroll
-      for (int r_4 = 0; r_4 < 8; ++r_4) {
-        raw[r_4] = r_4 < tw_clamp_high(M - pid0*8) && at + 3 < tw_clamp_high(N - ahead*128) ? tw_load_run<Pack<f32, 4>>(p + (r_4) * x__s0) : Pack<f32, 4>{};
-      }
-    }
-  }
 #pragma unroll 1
   for (i64 i0 = 0; i0 < i0_end; i0 += 1) {
-    const f32* const p_2 = x_ + (pid0*8) * x__s0 + i0*128 + at;
+
+    Pack<f32, 4> raw[8];
+    const f32* const p = x_ + (pid0*8) * x__s0 + i0*128 + at;
 #pragma unroll
     for (int r_5 = 0; r_5 < 8; ++r_5) {
-      if (!(r_5 < tw_clamp_high(M - pid0*8) && at + 3 < tw_clamp_high(N - i0*128))) {
-        const f32* const p_3 = p_2 + (r_5) * x__s0;
+      raw[r_5] = r_5 < tw_clamp_high(M - pid0*8) && at + 3 < tw_clamp_high(N - i0*128) ? tw_load_run<Pack<f32, 4>>(p + (r_5) * x__s0) : Pack<f32, 4>{};
+    }
+    const f32* const p_2 = x_ + (pid0*8) * x__s0 + i0*128 + at;
+#pragma unroll
+    for (int r_6 = 0; r_6 < 8; ++r_6) {
+      if (!(r_6 < tw_clamp_high(M - pid0*8) && at + 3 < tw_clamp_high(N - i0*128))) {
+        const f32* const p_3 = p_2 + (r_6) * x__s0;
 #pragma unroll
         for (int v = 0; v < 4; ++v) {
-          raw[r_5].v[v] = (r_5 < tw_clamp_high(M - pid0*8) && at + v < tw_clamp_high(N - i0*128) ? *(p_3 + v) : 0.0f);
+          raw[r_6].v[v] = (r_6 < tw_clamp_high(M - pid0*8) && at + v < tw_clamp_high(N - i0*128) ? *(p_3 + v) : 0.0f);
         }
       }
     }
     f32 v_load[32];  // f32[8,128]
 #pragma unroll
-    for (int r_6 = 0; r_6 < 8; ++r_6) {
+    for (int r_7 = 0; r_7 < 8; ++r_7) {
 #pragma unroll
-      for (int r_7 = 0; r_7 < 4; ++r_7) {
-        v_load[r_6*4 + r_7] = tw_unpack_f32(raw[r_6].v[r_7]);
-      }
-    }
-    {
-      const i64 ahead_2 = i0 + 1;
-      if (ahead_2 < i0_end) {
-        const f32* const p_4 = x_ + (pid0*8) * x__s0 + ahead_2*128 + at;
-#pragma unroll
-        for (int r_8 = 0; r_8 < 8; ++r_8) {
-          raw[r_8] = r_8 < tw_clamp_high(M - pid0*8) && at + 3 < tw_clamp_high(N - ahead_2*128) ? tw_load_run<Pack<f32, 4>>(p_4 + (r_8) * x__s0) : Pack<f32, 4>{};
-        }
+      for (int r_8 = 0; r_8 < 4; ++r_8) {
+        v_load[r_7*4 + r_8] = tw_unpack_f32(raw[r_7].v[r_8]);
       }
     }
 #pragma unroll
@@ -127,11 +113,11 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
   }
 
   if (tw_thread() == 0) {
-    f32* const p_5 = y_ + (pid0*8) * y__s0;
+    f32* const p_4 = y_ + (pid0*8) * y__s0;
 #pragma unroll
     for (int r_20 = 0; r_20 < 8; ++r_20) {
       if (r_20 < tw_clamp_high(M - pid0*8)) {
-        tw_store_f32x1(p_5 + (r_20) * y__s0, v_reduce[r_20]);
+        tw_store_f32x1(p_4 + (r_20) * y__s0, v_reduce[r_20]);
       }
     }
   }

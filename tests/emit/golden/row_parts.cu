@@ -7,70 +7,79 @@ struct Args {
 };
 
 __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared, u8* workspace) {
-  const f32* const __restrict__ x_ = (const f32*)args.data[0];
+  const u16* const __restrict__ x_ = (const u16*)args.data[0];
   const i64 x__s0 = args.strides[0];
   f32* const __restrict__ y_ = (f32*)args.data[1];
   const i64 y__s0 = args.strides[2];
   const i64 M = args.dims[0];
   const i64 N = args.dims[1];
   const i64 pid0 = instance;
-  const int at = tw_thread() * 4;
+  const int at = tw_thread() * 8;
 
   f32 v_for;  // f32[1,1]
   v_for = 0.0f;
   f32 v_for_2;  // f32[1,1]
   v_for_2 = -__builtin_inff();
   const i64 i0_end = cdiv(N, 2048);
-  Pack<f32, 4> raw[8] = {};
+  Pack<u32, 4> raw[4] = {};
   {
     const i64 ahead = 0;
     if (ahead < i0_end) {
-      const f32* const p = x_ + (pid0) * x__s0 + ahead*2048 + at;
+      const u16* const p = x_ + (pid0) * x__s0 + ahead*2048 + at;
 #pragma unroll
-      for (int r_2 = 0; r_2 < 8; ++r_2) {
-        raw[r_2] = at + r_2*256 + 3 < tw_clamp_high(N - ahead*2048) ? tw_load_run<Pack<f32, 4>>(p + r_2*256) : Pack<f32, 4>{};
+      for (int r_2 = 0; r_2 < 4; ++r_2) {
+        raw[r_2] = at + r_2*512 + 7 < tw_clamp_high(N - ahead*2048) ? tw_load_run<Pack<u32, 4>>(p + r_2*512) : Pack<u32, 4>{};
       }
     }
   }
 #pragma unroll 1
   for (i64 i0 = 0; i0 < i0_end; i0 += 1) {
-    const f32* const p_2 = x_ + (pid0) * x__s0 + i0*2048 + at;
+    const u16* const p_2 = x_ + (pid0) * x__s0 + i0*2048 + at;
 #pragma unroll
-    for (int r_3 = 0; r_3 < 8; ++r_3) {
-      if (!(at + r_3*256 + 3 < tw_clamp_high(N - i0*2048))) {
-        const f32* const p_3 = p_2 + r_3*256;
+    for (int r_3 = 0; r_3 < 4; ++r_3) {
+      if (!(at + r_3*512 + 7 < tw_clamp_high(N - i0*2048))) {
+        const u16* const p_3 = p_2 + r_3*512;
 #pragma unroll
-        for (int v = 0; v < 4; ++v) {
-          raw[r_3].v[v] = (at + r_3*256 + v < tw_clamp_high(N - i0*2048) ? *(p_3 + v) : -__builtin_inff());
+        for (int v = 0; v < 8; ++v) {
+          raw[r_3].v[(v) / 2] |= (u32)(u16)(at + r_3*512 + v < tw_clamp_high(N - i0*2048) ? *(p_3 + v) : (u16)0xff80) << 16 * ((r_3*8 + v) % 2);
         }
       }
     }
-    f32 v_load[32];  // f32[1,2048]
+    f32 v_load[32];  // bf16[1,2048]
 #pragma unroll
-    for (int r_4 = 0; r_4 < 8; ++r_4) {
+    for (int r_4 = 0; r_4 < 4; ++r_4) {
 #pragma unroll
-      for (int r_5 = 0; r_5 < 4; ++r_5) {
-        v_load[r_4*4 + r_5] = tw_unpack_f32(raw[r_4].v[r_5]);
+      for (int r_5 = 0; r_5 < 8; ++r_5) {
+        v_load[r_4*8 + r_5] = tw_unpack_bf16(tw_part<u16>(raw[r_4].v[(r_5) / 2], (r_4*8 + r_5) % 2));
       }
     }
     {
       const i64 ahead_2 = i0 + 1;
       if (ahead_2 < i0_end) {
-        const f32* const p_4 = x_ + (pid0) * x__s0 + ahead_2*2048 + at;
+        const u16* const p_4 = x_ + (pid0) * x__s0 + ahead_2*2048 + at;
 #pragma unroll
-        for (int r_6 = 0; r_6 < 8; ++r_6) {
-          raw[r_6] = at + r_6*256 + 3 < tw_clamp_high(N - ahead_2*2048) ? tw_load_run<Pack<f32, 4>>(p_4 + r_6*256) : Pack<f32, 4>{};
+        for (int r_6 = 0; r_6 < 4; ++r_6) {
+          raw[r_6] = at + r_6*512 + 7 < tw_clamp_high(N - ahead_2*2048) ? tw_load_run<Pack<u32, 4>>(p_4 + r_6*512) : Pack<u32, 4>{};
         }
+      }
+    }
+
+    f32 v_cast[32];  // f32[1,2048]
+#pragma unroll
+    for (int r_7 = 0; r_7 < 4; ++r_7) {
+#pragma unroll
+      for (int r_8 = 0; r_8 < 8; ++r_8) {
+        v_cast[r_7*8 + r_8] = v_load[r_7*8 + r_8];
       }
     }
 
     f32 acc;
     acc = -__builtin_inff();
 #pragma unroll
-    for (int r_7 = 0; r_7 < 8; ++r_7) {
+    for (int r_9 = 0; r_9 < 4; ++r_9) {
 #pragma unroll
-      for (int r_8 = 0; r_8 < 4; ++r_8) {
-        const f32 x = tw_max(acc, v_load[r_7*4 + r_8]);
+      for (int r_10 = 0; r_10 < 8; ++r_10) {
+        const f32 x = tw_max(acc, v_cast[r_9*8 + r_10]);
         acc = x;
       }
     }
@@ -111,10 +120,10 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
     f32 acc_2;
     acc_2 = -0.0f;
 #pragma unroll
-    for (int r_9 = 0; r_9 < 8; ++r_9) {
+    for (int r_11 = 0; r_11 < 4; ++r_11) {
 #pragma unroll
-      for (int r_10 = 0; r_10 < 4; ++r_10) {
-        const f32 x_15 = v_load[r_9*4 + r_10] - v_max;
+      for (int r_12 = 0; r_12 < 8; ++r_12) {
+        const f32 x_15 = v_cast[r_11*8 + r_12] - v_max;
         const f32 x_16 = tw_exp(x_15);
         const f32 x_17 = acc_2 + x_16;
         acc_2 = x_17;
@@ -170,7 +179,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #ifndef TW_BLOCKS
 #define TW_BLOCKS 16
 #endif
-extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_row_parts_47eb8cda(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_row_parts_6617968e(const __grid_constant__ Args args) {
   const i64 M = args.dims[0];
   const i64 instances = max(M, 0);
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {

@@ -197,7 +197,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 
 // how many blocks of a multiprocessor: they share its registers
 #ifndef TW_BLOCKS
-#define TW_BLOCKS 32
+#define TW_BLOCKS 48
 #endif
 extern "C" __global__ void __launch_bounds__(32, TW_BLOCKS) scale_rows_aligned_kernel(const __grid_constant__ Args args) {
   const i64 M = args.dims[0];
@@ -351,7 +351,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 
 // how many blocks of a multiprocessor: they share its registers
 #ifndef TW_BLOCKS
-#define TW_BLOCKS 32
+#define TW_BLOCKS 48
 #endif
 extern "C" __global__ void __launch_bounds__(32, TW_BLOCKS) scale_rows_kernel(const __grid_constant__ Args args) {
   const i64 M = args.dims[0];

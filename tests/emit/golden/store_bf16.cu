@@ -82,7 +82,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 
 // how many blocks of a multiprocessor: they share its registers
 #ifndef TW_BLOCKS
-#define TW_BLOCKS 16
+#define TW_BLOCKS 24
 #endif
 extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_store_bf16_27741230(const __grid_constant__ Args args) {
   const i64 N = args.dims[0];
