@@ -1,6 +1,6 @@
 // 1. A program computes a tile of each output. The grid says how many tiles there are; the vectors
 // may have any length: what lies past their ends is read as zeros and not written.
-#include "ladder.h"
+#include "examples/ladder/ladder.h"
 
 using namespace tw;
 

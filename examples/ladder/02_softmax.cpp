@@ -1,6 +1,6 @@
 // 2. Reductions. A row lies in one tile; past its end lie -inf, whose exponentials are 0. Nothing
 // says which thread or lane holds what: layouts, shuffles and barriers are the compiler's.
-#include "ladder.h"
+#include "examples/ladder/ladder.h"
 
 using namespace tw;
 

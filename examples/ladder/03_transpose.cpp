@@ -1,6 +1,6 @@
 // 3. Movement of data is the compiler's too: the program says which element goes where; that a GPU
 // wants both sides read and written by lines, through shared memory, it need not say.
-#include "ladder.h"
+#include "examples/ladder/ladder.h"
 
 using namespace tw;
 

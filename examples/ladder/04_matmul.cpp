@@ -1,6 +1,6 @@
 // 4. A loop on the device: a Tile that is assigned in its body is carried from one iteration to the
 // next. The compiler finds that the loads of an iteration may be on their way in the one before.
-#include "ladder.h"
+#include "examples/ladder/ladder.h"
 
 using namespace tw;
 

@@ -1,6 +1,6 @@
 // 5. Attention that never has the matrix of scores (Dao et al. 2022): a loop over keys carries the
 // largest score of each query, the sum of weights relative to it, and the weighted values.
-#include "ladder.h"
+#include "examples/ladder/ladder.h"
 
 using namespace tw;
 

@@ -1,6 +1,6 @@
 // 6. Atomics, and memory of an instance's own: it counts there, then adds what it counted to the
 // totals that all share. Elements past the end are masked.
-#include "ladder.h"
+#include "examples/ladder/ladder.h"
 
 using namespace tw;
 

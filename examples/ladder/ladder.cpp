@@ -1,4 +1,4 @@
-#include "ladder.h"
+#include "examples/ladder/ladder.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
