@@ -23,13 +23,8 @@ struct Bench::State {
   bool cuda() const { return device.kind() == DeviceKind::cuda; }
   std::vector<Tensor> there(const std::vector<Tensor>& host) const {
     std::vector<Tensor> all;
-    for (const Tensor& t : host) all.push_back(cuda() ? cuda::to_device(device, t) : clone(t));
+    for (const Tensor& t : host) all.push_back(cuda() ? cuda::to_device(device, t) : copy(t));
     return all;
-  }
-  static Tensor clone(const Tensor& t) {
-    Tensor copy = host_tensor(t.dtype(), t.dims());
-    std::copy_n(t.data<char>(), byte_count(t.dtype(), t.dims()), copy.data<char>());
-    return copy;
   }
   void finish() const {
     if (cuda()) cuda::synchronize(device);

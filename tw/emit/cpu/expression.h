@@ -231,7 +231,8 @@ class Expression {
 /// The checks that facts leave open.
 std::vector<Bound> open_bounds(const Context& c, int param, const Coords& at);
 std::optional<Bound> open_bound(const Context& c, const Expr& at, const Expr& dim);
-/// An element of the tensor's type as it lies in memory.
+/// The C++ type of an element as it lies in memory, and an element.
+std::string stored_type(Context& c, DType t);
 std::string stored_literal(Expression& e, DType t, const Number& n);
 /// C++ text of a check.
 std::string condition(Context& c, const Bound& b);

@@ -8,11 +8,6 @@
 namespace tw::cpu {
 namespace {
 
-std::string stored_type(Context& c, DType t) {
-  if (t == b1) return c.prelude.type(u8);
-  return c.prelude.type(register_type(t) == t ? t : unsigned_of_bytes(bytes(t)));
-}
-
 /// A coordinate as the sum of a small number, all that threads of a block differ in, and the rest.
 struct Parts {
   Expr near, far;
@@ -49,6 +44,11 @@ std::string near_condition(Context& c, const Bound& b, const Parts& at) {
 }
 
 }  // namespace
+
+std::string stored_type(Context& c, DType t) {
+  if (t == b1) return c.prelude.type(u8);
+  return c.prelude.type(register_type(t) == t ? t : unsigned_of_bytes(bytes(t)));
+}
 
 std::string stored_literal(Expression& e, DType t, const Number& n) {
   if (t == b1) return n.as_double() != 0 ? "(u8)1" : "(u8)0";
@@ -465,10 +465,9 @@ Reg Expression::positive(const Expr& e) {
   }
   if (!in_lanes(loops)) {
     const Parts parts = c_.prelude.for_thread() ? parts_of(c_, e) : Parts{0, e};
-    const Bound below{simplify(0 - parts.near, c_.facts), parts.far, false, true};
-    return define(
-        b1, 1, loops,
-        parts.near.is_constant() ? fmt::format("{} >= 1", c_.text(e)) : condition(c_, below));
+    if (parts.near.is_constant()) return define(b1, 1, loops, fmt::format("{} >= 1", c_.text(e)));
+    const Bound below{0 - parts.near, parts.far, false, true};
+    return define(b1, 1, loops, near_condition(c_, below, {below.at, 0}));
   }
   if (joined_ > 1) joinable_ = false;
   const std::optional<int64_t> s = slope(e, loops_[lane_loop_], c_.facts);

@@ -28,10 +28,9 @@ std::string scaled(const std::string& largest) {
 })";
 }
 
-const char* const kExp = R"(// e^x, 1 ulp
-TW_INLINE f32 tw_exp(f32 x) {
-  const f32 c = x < -104.0f ? -104.0f : x;
-  const f32 t = $fma(c, 1.44269504088896341f, 12582912.0f), whole = t - 12582912.0f;
+// q = e^r and the rest of t, which is n and `magic` of 1.5 * 2^23 or so: e^c = 2^n q.
+std::string exp_reduced(const std::string& magic) {
+  return "  const f32 t = $fma(c, 1.44269504088896341f, " + magic + "), whole = t - " + magic + R"(;
   const f32 r = $fma(whole, 2.12194440e-4f, $fma(whole, -0.693359375f, c));
   f32 q = $fma(r, 1.403552480e-3f, 8.372301236e-3f);
   q = $fma(q, r, 4.166555032e-2f);
@@ -39,6 +38,12 @@ TW_INLINE f32 tw_exp(f32 x) {
   q = $fma(q, r, 0.5f);
   q = $fma(q, r, 1.0f);
   q = $fma(q, r, 1.0f);
+)";
+}
+
+const char* const kExp = R"(// e^x, 1 ulp
+TW_INLINE f32 tw_exp(f32 x) {
+  const f32 c = x < -104.0f ? -104.0f : x;
 )";
 
 const char* const kExp2 = R"(// 2^x, 1 ulp
@@ -96,24 +101,16 @@ TW_INLINE f32 tw_erf_fast(f32 x) {
 
 // a / (1 + e^y), sums and quotients a quarter of theirs, so that a reciprocal of no d is subnormal;
 // 1 + e^-30 is 1.
-const char* const kOverOnePlusExp = R"(// a / (1 + e^y), 2.7 ulp
+std::string over_one_plus_exp(const std::string& reciprocal) {
+  return R"(// a / (1 + e^y), 2.7 ulp
 TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) {
   const f32 c = y < -30.0f ? -30.0f : y;
-  const f32 t = $fma(c, 1.44269504088896341f, 12582910.0f), whole = t - 12582910.0f;
-  const f32 r = $fma(whole, 2.12194440e-4f, $fma(whole, -0.693359375f, c));
-  f32 q = $fma(r, 1.403552480e-3f, 8.372301236e-3f);
-  q = $fma(q, r, 4.166555032e-2f);
-  q = $fma(q, r, 1.666648835e-1f);
-  q = $fma(q, r, 0.5f);
-  q = $fma(q, r, 1.0f);
-  q = $fma(q, r, 1.0f);
-  const u32 bits = __builtin_bit_cast(u32, q) + (__builtin_bit_cast(u32, t) << 23);
+)" + exp_reduced("12582910.0f") +
+         R"(  const u32 bits = __builtin_bit_cast(u32, q) + (__builtin_bit_cast(u32, t) << 23);
   const f32 d = __builtin_bit_cast(f32, bits) + 0.25f;
   f32 s;
-)";
-
-std::string over_one_plus_exp(const std::string& reciprocal) {
-  return kOverOnePlusExp + ("  " + reciprocal) + R"(
+  )" + reciprocal +
+         R"(
   s = $fma($fma(-d, s, 1.0f), s, s);
   return y <= 88.7228317f ? 0.25f * a * s : a * (y == y ? 0.0f : y);
 })";
@@ -230,7 +227,8 @@ const char* const kUnpackE5m2 = R"(TW_INLINE f32 tw_unpack_e5m2(u8 b) {
 // NVIDIA's bounds are against correctly rounded results, so that "1 ulp" is more than 1 ulp of the
 // true value: of f32 only functions that may be off by 2 are its own.
 std::vector<ThreadText> make_rows() {
-  const std::string exp = kExp + scaled("88.7228317f"), exp2 = kExp2 + scaled("127.999992f");
+  const std::string exp = kExp + exp_reduced("12582912.0f") + scaled("88.7228317f"),
+                    exp2 = kExp2 + scaled("127.999992f");
   std::vector<ThreadText> rows = {
       {"exp", {f32}, exp, exp},
       {"exp2", {f32}, exp2, exp2},

@@ -129,7 +129,7 @@ void emit_value(State& s, const Op& op, Writer& out) {
     const layout::ThreadValue& l = s.placement.layout_of(s.program().type(v).shape);
     const auto run = loads ? run_of(s, l, op.as<ViewAttr>().view) : gather_run_of(s, op);
     if (run && loads && is_late(s, op, *run)) {
-      s.late[v] = &op;
+      s.late.insert(v);
       return;
     }
     if (run) {

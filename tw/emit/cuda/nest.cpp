@@ -35,10 +35,8 @@ Nest::Nest(State& s, const ThreadValue& l, std::vector<size_t> inner, std::vecto
   for (Expr& e : at_) e = simplify(e, s.c.facts);
   conditions_.resize(loops_.size() + 1);
   for (const auto& [v, tile] : s.tiles) bind(v, tile);
-  for (const auto& late : s.late) {
-    e_.bind(late.first, [this, &late](const Coords& coords) {
-      return read_late(late.first, *late.second, coords);
-    });
+  for (const ValueId v : s.late) {
+    e_.bind(v, [this, v](const Coords& coords) { return read_late(v, coords); });
   }
 }
 
@@ -69,7 +67,7 @@ std::optional<std::vector<int>> Nest::axes_of(const Extents& shape, const Thread
 }
 
 /// Its runs lie along the innermost loop, or the value is wanted at once.
-Reg Nest::read_late(ValueId v, const Op& load, const Coords& coords) {
+Reg Nest::read_late(ValueId v, const Coords& coords) {
   const Type& type = s_.program().type(v);
   const auto of = axes_of(type.shape, s_.placement.layout_of(type.shape), coords);
   const bool along = of && !layout_.values.empty() && loop_of_[0] == e_.loop_count() - 1 &&
@@ -88,7 +86,7 @@ Reg Nest::read_late(ValueId v, const Op& load, const Coords& coords) {
                               }),
                    s_.c.facts);
     }
-    late_[v] = cuda::read_late(s_, e_, load, first);
+    late_[v] = cuda::read_late(s_, e_, *s_.c.def[v], first);
   }
   return late_.at(v)(digits_[0]);
 }

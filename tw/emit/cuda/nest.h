@@ -52,7 +52,7 @@ class Nest {
   std::optional<std::vector<int>> axes_of(const Extents& shape, const layout::ThreadValue& l,
                                           const Coords& coords) const;
   Reg read(ValueId v, const Tile& t, const Coords& coords);
-  Reg read_late(ValueId v, const Op& load, const Coords& coords);
+  Reg read_late(ValueId v, const Coords& coords);
   std::string place_of(const Tile& t, const std::vector<int>& of) const;
   Expr index_of(const std::vector<int>& of) const;
 

@@ -48,14 +48,9 @@ std::string inside_tile(State& s, const ThreadValue& l, const Coords& at, int64_
   return text;
 }
 
-std::string stored_type(State& s, DType t) {
-  if (t == b1) return s.c.prelude.type(u8);
-  return s.c.prelude.type(register_type(t) == t ? t : cpu::unsigned_of_bytes(bytes(t)));
-}
-
 std::string pack_type(State& s, const Packs& p) {
   s.c.prelude.outside("Pack");
-  return fmt::format("Pack<{}, {}>", p.per_word() > 1 ? "u32" : stored_type(s, p.stored),
+  return fmt::format("Pack<{}, {}>", p.per_word() > 1 ? "u32" : cpu::stored_type(s.c, p.stored),
                      p.count / p.per_word());
 }
 
@@ -76,7 +71,7 @@ std::string word_of(State& s, const Packs& p, const Expr& index) {
 
 std::string element_of(State& s, const Packs& p, const Expr& index) {
   if (p.per_word() == 1) return in_packs(s, p.name, index, p.count);
-  return fmt::format("{}<{}>({}, {})", s.call("part"), stored_type(s, p.stored),
+  return fmt::format("{}<{}>({}, {})", s.call("part"), cpu::stored_type(s.c, p.stored),
                      word_of(s, p, index), remainder(s, index, p.per_word()));
 }
 

@@ -21,7 +21,6 @@ std::string inside_run(State& s, const View& view, const Coords& coords, const R
 /// Holes of the layout along the axes but the run's own, which is cut in whole runs.
 std::string inside_tile(State& s, const ThreadValue& l, const Coords& at, int64_t count,
                         size_t unit);
-std::string stored_type(State& s, DType t);
 std::string pack_type(State& s, const Packs& p);
 /// `stages`: of so many later iterations of a loop. Those may not be there: without a value ptxas
 /// would keep such registers from one instance to the next.

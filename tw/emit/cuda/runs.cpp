@@ -97,21 +97,28 @@ std::string pad_of(Expression& e, const Packs& p, const Number& pad) {
   return all;
 }
 
+/// Reads the pack at the coordinates where the condition holds; else there is the pad of whole
+/// runs, or zeros.
+std::string read_pack(State& s, Expression& e, const ViewAttr& from, const Coords& coords,
+                      const std::string& condition, const Run& run, const Packs& packs) {
+  const std::string pack = pack_type(s, packs);
+  const std::string read = fmt::format("{}<{}>({})", s.call("load_run"), pack,
+                                       e.address(from.view.param, coords).pointer);
+  if (condition.empty()) return read;
+  return fmt::format("{} ? {} : {}{{{}}}", condition, read, pack,
+                     run.whole ? pad_of(e, packs, from.pad) : "");
+}
+
 /// First all reads, so that they are on their way together; what lies outside reads as zeros.
 /// Returns what a run must meet to lie inside.
 std::string read_whole(State& s, const ViewAttr& from, const Run& run, const Tile& all,
                        const Packs& packs, Writer& out, const Op* gather = nullptr) {
-  const auto& [view, pad] = from;
-  RunNest n(s, all.layout, view, run, gather);
+  RunNest n(s, all.layout, from.view, run, gather);
   Expression& e = n.nest.expression();
   const std::string condition = n.condition();
-  const std::string pack = pack_type(s, packs);
-  const std::string filled = run.whole ? pad_of(e, packs, pad) : "";
-  const std::string read =
-      fmt::format("{}<{}>({})", s.call("load_run"), pack, e.address(view.param, n.coords).pointer);
-  e.body(e.depth()).line(fmt::format(
-      "{}[{}] = {};", packs.name, quotient(s, n.first(all), run.count),
-      condition.empty() ? read : fmt::format("{} ? {} : {}{{{}}}", condition, read, pack, filled)));
+  const std::string read = read_pack(s, e, from, n.coords, condition, run, packs);
+  e.body(e.depth()).line(
+      fmt::format("{}[{}] = {};", packs.name, quotient(s, n.first(all), run.count), read));
   n.nest.emit(out);
   return condition;
 }
@@ -181,13 +188,13 @@ bool is_late(const State& s, const Op& load, const Run& run) {
 
 std::function<Reg(const Expr& index)> read_late(State& s, Expression& e, const Op& load,
                                                 const Coords& at) {
-  const auto& [view, pad] = load.as<ViewAttr>();
+  const ViewAttr& from = load.as<ViewAttr>();
+  const View& view = from.view;
   const Type& type = s.program().type(load.out[0]);
   const ThreadValue& l = s.placement.layout_of(type.shape);
   const Run run = *run_of(s, l, view);
   const size_t unit = *unit_tile_axis(s, view);
   const Packs packs{s.c.fresh("raw"), s.program().params[view.param].dtype, run.count};
-  const std::string pack = pack_type(s, packs);
   const int depth = e.loop_count() - 1;
   std::vector<std::string> reads;
   for (int64_t piece = 0; piece < run.pieces; ++piece) {
@@ -196,21 +203,17 @@ std::function<Reg(const Expr& index)> read_late(State& s, Expression& e, const O
     const Coords coords = tensor_place(s, view, first);
     const std::string condition =
         conjunction(inside_tile(s, l, first, run.count, unit), inside_run(s, view, coords, run));
-    const std::string read =
-        fmt::format("{}<{}>({})", s.call("load_run"), pack, e.address(view.param, coords).pointer);
-    reads.push_back(condition.empty() ? read
-                                      : fmt::format("{} ? {} : {}{{{}}}", condition, read, pack,
-                                                    pad_of(e, packs, pad)));
+    reads.push_back(read_pack(s, e, from, coords, condition, run, packs));
   }
   Writer& body = e.body(depth);
-  body.line(fmt::format("{} {}[{}];", pack, packs.name, run.pieces));
+  body.line(fmt::format("{} {}[{}];", pack_type(s, packs), packs.name, run.pieces));
   for (int64_t piece = 0; piece < run.pieces; ++piece)
     body.line(fmt::format("{}[{}] = {};", packs.name, piece, reads[piece]));
   const std::string unpack =
       s.c.prelude.use(fmt::format("unpack_{}", name(packs.stored)), packs.stored, 1);
   return [&s, &e, packs, unpack, dtype = type.dtype](const Expr& index) {
-    return Reg{fmt::format("{}({})", unpack, element_of(s, packs, index)), dtype, 1,
-               (1u << e.loop_count()) - 1, 0};
+    return Reg{fmt::format("{}({})", unpack, element_of(s, packs, index)), dtype, 1, all_loops(e),
+               0};
   };
 }
 

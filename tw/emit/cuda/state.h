@@ -78,7 +78,7 @@ class State {
   const std::set<ValueId> settled;        ///< what the drafts before found of them
   std::map<ValueId, PanelMemory> panels;  ///< of tiles that dots read
   int branches = 0;                       ///< that the text being written stands in
-  std::map<ValueId, const Op*> late;      ///< loads of runs that stand where they are used
+  std::set<ValueId> late;                 ///< loads of runs that stand where they are used
   std::set<ValueId> fetched;              ///< loads that stand at the top of their loop
   std::map<ValueId, Touched> memory_of;   ///< of values in memory
   Footprint pending;                      ///< since the threads last met

@@ -85,7 +85,7 @@ void pack_elements(State& s, ValueId v, const Tile& all, const Packs& packs, Wri
     s.declare_registers(wide, out);
   } else if (words) {
     narrow = s.c.fresh("narrow");
-    out.line(fmt::format("{} {}[{}];", stored_type(s, packs.stored), narrow, l.registers()));
+    out.line(fmt::format("{} {}[{}];", cpu::stored_type(s.c, packs.stored), narrow, l.registers()));
   }
   Nest n(s, l);
   Expression& e = n.expression();
