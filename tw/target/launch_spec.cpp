@@ -73,6 +73,9 @@ class Reader {
       spec_.scratch_bytes = integer();
     } else if (what == "block") {
       block();
+    } else if (what == "cluster") {
+      spec_.cluster = static_cast<int>(integer());
+      if (spec_.cluster < 2 || spec_.cluster > 16) fail("wanted 2 to 16 blocks");
     } else if (what == "dim") {
       std::string name = word();
       spec_.dims.push_back({name, integer()});
@@ -123,6 +126,7 @@ std::string to_string(const LaunchSpec& s) {
   };
   std::string out = fmt::format("{}\nentry {}\nscratch {}\n", kHeader, s.entry, s.scratch_bytes);
   if (s.threads > 0) out += fmt::format("block {} {}\n", s.threads, s.shared_bytes);
+  if (s.cluster > 1) out += fmt::format("cluster {}\n", s.cluster);
   for (const auto& d : s.dims) out += fmt::format("dim {} {}\n", d.name, d.multiple_of);
   for (const auto& a : s.args) {
     const char* use = a.written ? a.read ? "rw" : "w" : "r";

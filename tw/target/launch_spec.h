@@ -58,6 +58,7 @@ struct LaunchSpec {
   int64_t scratch_bytes = 0;  ///< per concurrent task; of a GPU: global memory per block
   int threads = 0;            ///< of a GPU's block; 0: text for the CPU
   int64_t shared_bytes = 0;   ///< dynamic shared memory of a GPU's block
+  int cluster = 1;            ///< of a GPU: blocks of a task
 };
 
 /// JSON-free text form (one item a line) and back; parse throws UserError on damaged text.

@@ -10,8 +10,13 @@ static constexpr float kEps = 1e-5f;
 /// Longest rows that argmax keeps in registers; pairs of values and indices take three an element.
 static constexpr int64_t kLongestArgmax = 8192, kLongestPairs = 4096;
 
-/// Longest rows that norms keep, beside parameters and squares.
+/// Longest rows that a block keeps, beside parameters and squares; a cluster keeps more.
 static constexpr int64_t kLongestNorm = 16384;
+
+/// Longest rows that are kept between two uses.
+static int64_t longest_kept(const GpuMachine& gpu, int64_t of_block) {
+  return gpu.most_cluster > 1 ? gpu.most_cluster * kLongestNorm : of_block;
+}
 
 static RowTiling block_rows(const Problem& p, const GpuMachine& gpu, int64_t longest,
                             int64_t elements = kRowElements) {
@@ -31,14 +36,14 @@ static RowTiling row_tiling(const Problem& p, const Target& target,
 /// Rows that share gamma and beta.
 static RowTiling norm_tiling(const Problem& p, const Target& target) {
   if (const GpuMachine* gpu = target.gpu())
-    return block_rows(p, *gpu, kLongestNorm, kSharingElements);
+    return block_rows(p, *gpu, longest_kept(*gpu, kLongestNorm), kSharingElements);
   return row_tiling(p, target);
 }
 
 /// Rows of up to 16384 in one chunk: their weights then stay in the core's caches, and the output
 /// is written once.
 static RowTiling softmax_tiling(const Problem& p, const Target& target) {
-  if (const GpuMachine* gpu = target.gpu()) return block_rows(p, *gpu, kLongestRow);
+  if (const GpuMachine* gpu = target.gpu()) return block_rows(p, *gpu, longest_kept(*gpu, kLongestRow));
   const int64_t columns = p.extent("n");
   for (int64_t cols = 32; cols <= 16384; cols *= 2)
     if (columns <= cols) return {.rows = 1, .cols = cols};
