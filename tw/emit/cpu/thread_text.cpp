@@ -217,6 +217,20 @@ const char* const kNarrowE4m3 = R"(TW_INLINE u32 tw_narrow_e4m3x1(const f32* x) 
   return word;
 })";
 
+// The instruction clamps.
+const char* const kNarrowClamped = R"(TW_INLINE u32 tw_narrow_clamped_e4m3x1(const f32* x) {
+#if __CUDA_ARCH__ >= 890
+  u16 low, high;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(x[1]), "f"(x[0]));
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(x[3]), "f"(x[2]));
+  return low | (u32)high << 16;
+#else
+  f32 y[4];
+  for (int k = 0; k < 4; ++k) y[k] = tw_min(tw_max(x[k], -448.0f), 448.0f);
+  return tw_narrow_e4m3x1(y);
+#endif
+})";
+
 // The first half of an f16.
 const char* const kUnpackE5m2 = R"(TW_INLINE f32 tw_unpack_e5m2(u8 b) {
   f32 r;
@@ -275,6 +289,7 @@ std::vector<ThreadText> make_rows() {
       narrow_pair(f16),
       narrow_pair(bf16),
       {"narrow", {e4m3}, kNarrowE4m3, "", "round_$D pack_$D"},
+      {"narrow_clamped", {e4m3}, kNarrowClamped, "", "narrow max:f32 min:f32"},
   };
   for (const DType to : {i8, i16, i32, i64, u8, u16, u32, u64, i1, i2, i3,
                          i4, i5,  i6,  i7,  u1, u2,  u3,  u4,  u5, u6, u7}) {
