@@ -169,6 +169,13 @@ ThreadText to_integer(DType to, DType from) {
   return {"to_" + n, {from}, text, ""};
 }
 
+// Part of the instruction that takes it, where bits would be masked.
+const char* const kAbs = R"(TW_INLINE f32 tw_fabs(f32 x) {
+  f32 r;
+  asm("abs.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+})";
+
 const char* const kUnpackF16 = R"(TW_INLINE f32 tw_unpack_f16(u16 b) {
   f32 r;
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(b));
@@ -281,6 +288,7 @@ std::vector<ThreadText> make_rows() {
       extreme("min", "min.NaN"),
       extreme("max_num", "max"),
       extreme("min_num", "min"),
+      {"fabs", {f32}, kAbs, ""},
       {"unpack_f16", {f16}, kUnpackF16, ""},
       {"pack_f16", {f16}, kPackF16, ""},
       {"round_f16", {f16}, kRoundF16, ""},
