@@ -115,7 +115,9 @@ Program trace_quantize_int8(const Problem& p, const Target& target) {
 Program trace_quantize_fp8(const Problem& p, const Target& target) {
   const int64_t k = p.extent("k");
   if (const GpuMachine* gpu = target.gpu()) {
-    const BlockTile t = rows_tile(p.extent("m"), k, *gpu, 16384);  // longer ones spill
+    constexpr int64_t kLongest = 16384, kPart = 8192;  // longer ones spill
+    if (k > kLongest) return quantize_fp8(p.dtype, {1, kPart, kPart, true, false});
+    const BlockTile t = rows_tile(p.extent("m"), k, *gpu, kLongest);
     return quantize_fp8(p.dtype, {t.rows, t.cols, std::min<int64_t>(t.cols, 2048), true});
   }
   return quantize_fp8(p.dtype, {.cols = extent_for(k, 64, 4096)});
