@@ -288,6 +288,8 @@ std::vector<PreludeFunction> math_functions() {
       {"erf_fast", "erf", "", kErfFast},
       {"over_one_plus_exp", "exp",
        "TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) { return a / (1.0f + tw_exp(y)); }", ""},
+      {"near_reciprocal", "",
+       "TW_INLINE f32 tw_near_reciprocal(f32 x) { return x > 0x1p126f ? 0.0f : 1.0f / x; }", ""},
       {"any", "", "", kAny},
       {"quarters", "", "", kQuarters},
       {"quarters_far", "", kQuartersFar, ""},

@@ -96,33 +96,31 @@ TW_INLINE f32 tw_erf_fast(f32 x) {
   q = $fma(q, s, 5.430602431e-1f);
   q = $fma(q, s, 1.1f);
   const f32 one = __builtin_bit_cast(f32, (__builtin_bit_cast(u32, x) & 0x80000000) | 0x3f800000);
-  f32 r;
-)";
-
-// a / (1 + e^y), sums and quotients a quarter of theirs, so that a reciprocal of no d is subnormal;
-// 1 + e^-30 is 1.
-std::string over_one_plus_exp(const std::string& reciprocal) {
-  return R"(// a / (1 + e^y), 2.7 ulp
-TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) {
-  const f32 c = y < -30.0f ? -30.0f : y;
-)" + exp_reduced("12582910.0f") +
-         R"(  const u32 bits = __builtin_bit_cast(u32, q) + (__builtin_bit_cast(u32, t) << 23);
-  const f32 d = __builtin_bit_cast(f32, bits) + 0.25f;
-  f32 s;
-  )" + reciprocal +
-         R"(
-  s = $fma($fma(-d, s, 1.0f), s, s);
-  return y <= 88.7228317f ? 0.25f * a * s : a * (y == y ? 0.0f : y);
-})";
-}
-
-/// The rest of it: `reciprocal` sets r to about 1 / q.
-std::string erf_fast(const std::string& reciprocal) {
-  return kErfFast + ("  " + reciprocal) + R"(
+  f32 r = tw_near_reciprocal(q);
   r = $fma($fma(-q, r, 1.0f), r, r);
   return s > 13.5424f ? one : p * r;
 })";
+
+// a / (1 + e^y), sums and quotients a quarter of theirs, so that no reciprocal of a finite 1 + e^y
+// is subnormal; those of infinities are 0. The last bits of t are the exponent's; 1 + e^-30 is 1.
+std::string over_one_plus_exp() {
+  return R"(// a / (1 + e^y), 2.7 ulp
+TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) {
+  const f32 c = tw_min(tw_max(y, -30.0f), 89.0f);
+)" + exp_reduced("12583037.0f") +
+         R"(  const f32 power = __builtin_bit_cast(f32, __builtin_bit_cast(u32, t) << 23);
+  const f32 d = $fma(q, power, 0.25f);
+  f32 s = tw_near_reciprocal(d);
+  s = $fma($fma(-d, s, 1.0f), s, s);
+  return 0.25f * a * s;
+})";
 }
+
+const char* const kNearReciprocal = R"(TW_INLINE f32 tw_near_reciprocal(f32 x) {
+  f32 r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+})";
 
 /// A function of the C library that is within what the language states.
 ThreadText call(const std::string& name, DType t, const std::string& function) {
@@ -257,14 +255,13 @@ std::vector<ThreadText> make_rows() {
       call("tanh", f32, "tanhf"),
       call("erf", f32, "erff"),
       call("tanh_fast", f32, "tanhf"),
-      {"erf_fast",
-       {f32},
-       erf_fast(R"(asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(q));)"),
-       erf_fast("r = 1.0f / q;")},
+      {"near_reciprocal", {f32}, kNearReciprocal, ""},
+      {"erf_fast", {f32}, kErfFast, kErfFast, "near_reciprocal"},
       {"over_one_plus_exp",
        {f32},
-       over_one_plus_exp(R"(asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(s) : "f"(d));)"),
-       over_one_plus_exp("s = 1.0f / d;")},
+       over_one_plus_exp(),
+       over_one_plus_exp(),
+       "max min near_reciprocal"},
       call("sin", f32, "sinf"),
       call("cos", f32, "cosf"),
       call("exp_f64", f64, "exp"),
