@@ -33,6 +33,11 @@ const Small kSmall[] = {
      "%8 = where %7, %5, %6 : f32[1,1024]\n%9 = cast %8 : e4m3[1,1024]\n"
      "store %9 to y{pid0, 0}\n",
      0},
+    // Two windows that share nothing.
+    {"halves", "dim M\nin x: f32[M, 64]\nout y: f32[M, 128]\ngrid (cdiv(M, 8))\n",
+     "%0 = load x{pid0*8, 0} : f32[8,64]\nstore %0 to y{pid0*8, 0}\n"
+     "%1 = neg %0 : f32[8,64]\nstore %1 to y{pid0*8, 64}\n",
+     0},
     // A row lies in one warp.
     {"row_sum", "dim M\nin x: f32[M, 128]\nout y: f32[M, 1]\ngrid (cdiv(M, 8))\n",
      "%0 = load x{pid0*8, 0} : f32[8,128]\n%1 = reduce sum %0 axis 1 : f32[8,1]\n"
