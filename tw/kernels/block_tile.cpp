@@ -37,6 +37,11 @@ BlockTile elements_tile(int64_t rows, int64_t columns, const GpuMachine& gpu) {
   return t;
 }
 
+BlockTile along_rows(BlockTile t, int64_t columns) {
+  while (t.rows > 1 && columns % (2 * t.cols) == 0) t = {t.rows / 2, 2 * t.cols};
+  return t;
+}
+
 BlockTile columns_tile(int64_t rows, int64_t columns, int64_t element_bytes, int64_t most,
                        const GpuMachine& gpu) {
   constexpr int64_t kLine = 128;

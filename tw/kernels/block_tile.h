@@ -30,6 +30,10 @@ BlockTile rows_tile(int64_t rows, int64_t columns, const GpuMachine& gpu,
 /// A part of a matrix whose elements are independent.
 BlockTile elements_tile(int64_t rows, int64_t columns, const GpuMachine& gpu);
 
+/// As many elements along one row, where rows are whole tiles of that: their places differ by
+/// constants.
+BlockTile along_rows(BlockTile t, int64_t columns);
+
 /// A few columns of many rows, so many elements at most: as wide as a line of the caches at least,
 /// half of it where many of the multiprocessors would have none.
 BlockTile columns_tile(int64_t rows, int64_t columns, int64_t element_bytes, int64_t most,
