@@ -56,7 +56,14 @@ ThreadCase quotient(const std::string& function, double ulps, double share) {
 }  // namespace
 
 ThreadGroup fused_group() {
-  return {"fused", {quotient("over_one_plus_exp", 2.7, 0)}};
+  constexpr double kShare = 0x1p-14;
+  ThreadCase erf{"one_plus_erf_bf16", "one_plus_erf_bf16", f32, {"f32"}, "f32", "", {sweep()}, {}};
+  erf.right = [](const Codes& in, uint64_t out) {
+    return near(std::erfc(-real(in[0])), real(out), 0, kShare);
+  };
+  return {
+      "fused",
+      {quotient("over_one_plus_exp", 2.7, 0), quotient("over_one_plus_exp_bf16", 0, kShare), erf}};
 }
 
 }  // namespace tw::test

@@ -116,6 +116,11 @@ TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) {
 })";
 }
 
+const char* const kNearExp2 = R"(TW_INLINE f32 tw_near_exp2(f32 x) {
+  f32 r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+})";
 const char* const kNearReciprocal = R"(TW_INLINE f32 tw_near_reciprocal(f32 x) {
   f32 r;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
@@ -255,6 +260,7 @@ std::vector<ThreadText> make_rows() {
       call("tanh", f32, "tanhf"),
       call("erf", f32, "erff"),
       call("tanh_fast", f32, "tanhf"),
+      {"near_exp2", {f32}, kNearExp2, ""},
       {"near_reciprocal", {f32}, kNearReciprocal, ""},
       {"erf_fast", {f32}, kErfFast, kErfFast, "near_reciprocal"},
       {"over_one_plus_exp",
