@@ -277,7 +277,7 @@ static std::vector<KernelEntry> reduce_entries(const std::vector<KernelEntry::Ax
        "sums of equal parts of X[n]; a second call on them gives the sum of all",
        Family::reduction,
        {{"n", 1 << 25, "elements"}},
-       {{"parts", {"2048", "256", "16", "1"}, "how many sums"}},
+       {{"parts", {"2048", "1024", "256", "16", "1"}, "how many sums"}},
        types,
        sum_arguments,
        trace_sum,
