@@ -18,6 +18,8 @@ namespace {
 /// have, and the most and fewest threads.
 constexpr int64_t kElements = 16, kExchanging = 32, kFewThreads = 32, kUsualThreads = 512,
                   kMostThreads = 1024;
+/// Threads of a block that is one of a cluster, where the cluster may have as many blocks.
+constexpr int64_t kClusterThreads = 256;
 /// Elements of a thread from which blocks are as large as they can be; threads for products.
 constexpr int64_t kManyElements = 32, kSumThreads = 256;
 /// Sums of matrix instructions per thread; rows of 16 go to a warp when a warp has whole rows.
@@ -197,13 +199,16 @@ void Placement::choose_cluster(const Mapping& mapping, int most) {
       shapes_, [](const auto& s) { return s.second.product || s.second.scanned >= 0; });
   const int64_t held = most_held();
   if (!folds_ || others || held / (most * kUsualThreads) > kMostRegisters) return;
-  if (held > kUsualThreads * kExchanging) {
-    const auto blocks = std::bit_ceil(uint64_t(ceil_div(held, kUsualThreads * kExchanging)));
-    cluster_ = static_cast<int>(std::min<int64_t>(most, static_cast<int64_t>(blocks)));
-    if (cluster_ > 1) threads_ = kUsualThreads;
+  int64_t blocks = 1, threads = threads_;
+  if (held > kUsualThreads * kExchanging && most > 1) {
+    const auto all = static_cast<int64_t>(std::bit_ceil(uint64_t(ceil_div(held, kExchanging))));
+    blocks = std::min<int64_t>(most, all / kClusterThreads);
+    threads = all / blocks;
   }
-  cluster_ = static_cast<int>(std::min<int64_t>(most, mapping.get("cluster", cluster_)));
-  if (cluster_ > 1) threads_ = static_cast<int>(32 * mapping.get("warps", threads_ / 32)) * cluster_;
+  blocks = std::min<int64_t>(most, mapping.get("cluster", blocks));
+  if (blocks == 1) return;
+  cluster_ = static_cast<int>(blocks);
+  threads_ = static_cast<int>(32 * mapping.get("warps", threads / 32) * blocks);
 }
 
 void Placement::choose_threads(int64_t warps) {

@@ -8,6 +8,7 @@
 #include "tw/base/error.h"
 #include "tw/base/round.h"
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cuda/few_digits.h"
 
 namespace tw::cuda {
 
@@ -45,7 +46,9 @@ State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapp
       gpu(g),
       placement(c, mapping, means.clusters ? g.most_cluster : 1, means.panels),
       scattered(scattered_before),
-      settled(scattered_before) {}
+      settled(scattered_before) {
+  c.few_digits = values_of_few_digits(own_);
+}
 
 std::string State::call(const std::string& function) { return c.prelude.outside("tw_" + function); }
 

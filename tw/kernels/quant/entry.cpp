@@ -115,8 +115,10 @@ Program trace_quantize_int8(const Problem& p, const Target& target) {
 Program trace_quantize_fp8(const Problem& p, const Target& target) {
   const int64_t k = p.extent("k");
   if (const GpuMachine* gpu = target.gpu()) {
-    constexpr int64_t kLongest = 16384, kChunk = 2048;  // of a block; longer ones spill
-    const BlockTile t = rows_tile(p.extent("m"), k, *gpu, kLongest * gpu->most_cluster);
+    constexpr int64_t kPart = 8192, kChunk = 2048;
+    const int64_t longest = longest_kept(*gpu, 16384, bytes(p.dtype));
+    if (k > longest) return quantize_fp8(p.dtype, {1, kPart, kPart, true, false});
+    const BlockTile t = rows_tile(p.extent("m"), k, *gpu, longest);
     const int64_t chunk = std::max(std::min(t.cols, kChunk), t.cols / 8);
     return quantize_fp8(p.dtype, {t.rows, t.cols, chunk, true});
   }

@@ -59,6 +59,12 @@ struct Norm {
     for (Index j : k.range(cdiv(N, t.cols))) sum = sum + of(j);
     return sum;
   }
+  /// The chunks from the last on: caches have the end of a row that was read.
+  template <class Of>
+  void backwards(const Of& of) const {
+    const Index chunks = cdiv(N, t.cols);
+    for (Index i : k.range(chunks)) of(chunks - 1 - i);
+  }
   /// Sum of squares of (x - mean) * scale.
   Tile squares_around(const Tile& mean, const TensorRef& x, float scale) const {
     return over_chunks([&](const Index& j) {
@@ -152,7 +158,7 @@ struct RootMeanSquare {
       return c.over_chunks([&](const Index& j) { return row_squares(sums(c, j) * kScale); });
     };
     Tile rstd = inverse_root(c.k, squares, c.length(), c.eps, scaled).named("rstd");
-    for (Index j : c.k.range(cdiv(c.N, c.t.cols))) give(c, j, sums(c, j), rstd);
+    c.backwards([&](const Index& j) { give(c, j, sums(c, j), rstd); });
   }
 
   void emit(const Norm& row) const {
@@ -181,7 +187,7 @@ Program layernorm(DType type, const RowTiling& t, float eps) {
   };
   const auto by_chunks = [&](const Norm& c) {
     const Moments m = t.few_reads ? merged_moments(c, X) : moments(c, X);
-    for (Index j : k.range(cdiv(N, c.t.cols))) give(c, j, (c.chunk(X, j) - m.mean) * m.rstd);
+    c.backwards([&](const Index& j) { give(c, j, (c.chunk(X, j) - m.mean) * m.rstd); });
   };
   row.when_whole(whole, by_chunks);
   return k.finish();
