@@ -15,10 +15,10 @@ struct GpuMachine {
   int64_t shared_per_multiprocessor = 64 << 10;  ///< bytes
   int registers = 64 << 10;                      ///< of 32 bits, per multiprocessor
   int max_threads = 1024;                        ///< per multiprocessor
-  int most_cluster = 1;  ///< blocks that may work together: 1, or a power of two
-  int64_t l2 = 4 << 20;                          ///< bytes
-  int64_t memory = int64_t{8} << 30;             ///< bytes
-  double copy_bandwidth = 0;  ///< bytes read and written per second by a large copy
+  int most_cluster = 1;               ///< blocks that may work together: 1, or a power of two
+  int64_t l2 = 4 << 20;               ///< bytes
+  int64_t memory = int64_t{8} << 30;  ///< bytes
+  double copy_bandwidth = 0;          ///< bytes read and written per second by a large copy
   bool operator==(const GpuMachine&) const = default;
 };
 

@@ -248,8 +248,8 @@ const char* const kUnpackE5m2 = R"(TW_INLINE f32 tw_unpack_e5m2(u8 b) {
   return r;
 })";
 
-// ptxas 13.0 makes one instruction of max(max(-x, y), z) for sm_90a and forgets the sign; it does not
-// take these two for one.
+// ptxas 13.0 makes one instruction of max(max(-x, y), z) for sm_90a and forgets the sign; it does
+// not take these two for one.
 const char* const kNegative = R"(TW_INLINE $V tw_negative($V x) {
   i32 r;
   asm("{.reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1;}" : "=r"(r) : "r"((i32)x));

@@ -198,8 +198,7 @@ EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const
 }
 
 int64_t most_blocks(const LaunchSpec& l, const GpuMachine& m) {
-  if (l.scratch_bytes == 0)
-    return std::numeric_limits<int32_t>::max() / l.cluster * l.cluster;
+  if (l.scratch_bytes == 0) return std::numeric_limits<int32_t>::max() / l.cluster * l.cluster;
   return m.multiprocessors * std::clamp(m.max_threads / std::max(l.threads, 1), 1, 4);
 }
 

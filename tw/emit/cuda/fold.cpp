@@ -258,8 +258,8 @@ class Reduction {
     for (const Tile& t : acc_) {
       const DType reg = t.type.dtype == b1 ? u8 : register_type(t.type.dtype);
       Touched where;
-      parts.push_back(s_.reserve_bytes(s_.c.prelude.type(reg), "part", w.count * bytes(reg), "", out,
-                                       where, true));
+      parts.push_back(s_.reserve_bytes(s_.c.prelude.type(reg), "part", w.count * bytes(reg), "",
+                                       out, where, true));
       written.writes.push_back(where);
     }
     read.reads = written.writes;
@@ -286,9 +286,8 @@ class Reduction {
     const Regs mine = accumulators(n);
     Regs other;
     for (size_t k = 0; k < parts.size(); ++k)
-      other.push_back(
-          e.define(acc_[k].type.dtype, 1, innermost(e),
-                   fmt::format("{}[{} + {}]", parts[k], first, s_.c.text(part + 1))));
+      other.push_back(e.define(acc_[k].type.dtype, 1, innermost(e),
+                               fmt::format("{}[{} + {}]", parts[k], first, s_.c.text(part + 1))));
     write(n, combine(e, mine, other));
     n.emit(out);
   }

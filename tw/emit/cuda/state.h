@@ -107,7 +107,9 @@ class State {
   std::string digit(int64_t below, int64_t extent);
   std::string call(const std::string& function);  ///< notes it as used; returns its name
   /// The number of a thread among those of an instance.
-  std::string thread() { return call(placement.cluster() > 1 ? "cluster_thread" : "thread") + "()"; }
+  std::string thread() {
+    return call(placement.cluster() > 1 ? "cluster_thread" : "thread") + "()";
+  }
   /// The threads of an instance meet.
   std::string sync() { return call(placement.cluster() > 1 ? "cluster_sync" : "sync") + "();"; }
 

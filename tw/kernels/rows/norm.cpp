@@ -59,11 +59,11 @@ struct Norm {
     for (Index j : k.range(cdiv(N, t.cols))) sum = sum + of(j);
     return sum;
   }
-  /// The chunks from the last on: caches have the end of a row that was read.
+  /// The chunks again. From the last on where reads cost: caches have the end of the row.
   template <class Of>
-  void backwards(const Of& of) const {
+  void again(const Of& of) const {
     const Index chunks = cdiv(N, t.cols);
-    for (Index i : k.range(chunks)) of(chunks - 1 - i);
+    for (Index i : k.range(chunks)) of(t.few_reads ? chunks - 1 - i : i);
   }
   /// Sum of squares of (x - mean) * scale.
   Tile squares_around(const Tile& mean, const TensorRef& x, float scale) const {
@@ -73,9 +73,8 @@ struct Norm {
     });
   }
   Tile rstd_around(const Tile& mean, const TensorRef& x, const Tile& squares) const {
-    return inverse_root(k, squares, length(), eps, [&] {
-             return squares_around(mean, x, kScale);
-           }).named("rstd");
+    return inverse_root(k, squares, length(), eps, [&] { return squares_around(mean, x, kScale); })
+        .named("rstd");
   }
 
   /// Rows that a chunk holds in one way, longer ones in another: by chunks that leave registers for
@@ -158,7 +157,7 @@ struct RootMeanSquare {
       return c.over_chunks([&](const Index& j) { return row_squares(sums(c, j) * kScale); });
     };
     Tile rstd = inverse_root(c.k, squares, c.length(), c.eps, scaled).named("rstd");
-    c.backwards([&](const Index& j) { give(c, j, sums(c, j), rstd); });
+    c.again([&](const Index& j) { give(c, j, sums(c, j), rstd); });
   }
 
   void emit(const Norm& row) const {
@@ -187,7 +186,7 @@ Program layernorm(DType type, const RowTiling& t, float eps) {
   };
   const auto by_chunks = [&](const Norm& c) {
     const Moments m = t.few_reads ? merged_moments(c, X) : moments(c, X);
-    c.backwards([&](const Index& j) { give(c, j, (c.chunk(X, j) - m.mean) * m.rstd); });
+    c.again([&](const Index& j) { give(c, j, (c.chunk(X, j) - m.mean) * m.rstd); });
   };
   row.when_whole(whole, by_chunks);
   return k.finish();

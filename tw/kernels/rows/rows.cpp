@@ -39,7 +39,7 @@ static RowTiling norm_tiling(const Problem& p, const Target& target, int inputs 
 /// Rows of up to 16384 in one chunk: their weights then stay in the core's caches, and the output
 /// is written once.
 static RowTiling softmax_tiling(const Problem& p, const Target& target) {
-  if (const GpuMachine* gpu = target.gpu()) 
+  if (const GpuMachine* gpu = target.gpu())
     return block_rows(p, *gpu, longest_kept(*gpu, kLongestRow, bytes(p.dtype)));
   const int64_t columns = p.extent("n");
   for (int64_t cols = 32; cols <= 16384; cols *= 2)
