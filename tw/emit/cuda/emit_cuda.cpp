@@ -102,6 +102,9 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
       "workspace) {");
   declare_arguments(s, out);
   declare_coordinates(s, out);
+  if (s.placement.cluster() > 1)
+    out.line(fmt::format("const int {} = {}() * {} + {}();", s.thread(), s.call("cluster_rank"),
+                         s.placement.block_threads(), s.call("thread")));
   out.append(declared);
   out.append(s.bases);
   out.append(cleared);
@@ -122,10 +125,11 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
                   together, threads, entry));
   cpu::declare_instances(p, "args.dims", out);
   // A block must have begun before others write to its memory.
-  if (cluster > 1) out.line(s.call("cluster_sync") + "();");
-  const std::string number = cluster > 1 ? "cluster" : "block";
-  out.open(fmt::format("for (i64 instance = {}(); instance < instances; instance += {}()) {{",
-                       s.call(number), s.call(number + "s")));
+  if (cluster > 1) out.line(s.sync());
+  const std::string each = cluster > 1 ? fmt::format(" / {}", cluster) : "";
+  out.open(
+      fmt::format("for (i64 instance = {0}(){2}; instance < instances; instance += {1}(){2}) {{",
+                  s.call("block"), s.call("blocks"), each));
   const std::string workspace = s.workspace_most == 0
                                     ? "nullptr"
                                     : fmt::format("args.workspace + {}() * {}", s.call("block"),

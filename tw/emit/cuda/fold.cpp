@@ -266,7 +266,7 @@ class Reduction {
     Writer send, take;
     send.open(fmt::format("if ({} < {}) {{", s_.digit(1, 32), s_.placement.cluster()));
     for (size_t k = 0; k < acc_.size(); ++k)
-      send.line(fmt::format("{}({} + {}, {}, {});", s_.call("cluster_store"), parts[k], w.number,
+      send.line(fmt::format("*{}({} + {}, {}) = {};", s_.call("cluster_shared"), parts[k], w.number,
                             s_.digit(1, 32), acc_[k].name));
     send.close();
     s_.append(written, send, out);

@@ -46,6 +46,7 @@ State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapp
       gpu(g),
       placement(c, mapping, means.clusters ? g.most_cluster : 1, means.panels),
       scattered(scattered_before),
+      cluster_thread(placement.cluster() > 1 ? c.fresh("thread") : ""),
       settled(scattered_before) {
   c.few_digits = values_of_few_digits(own_);
 }

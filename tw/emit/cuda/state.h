@@ -80,6 +80,7 @@ class State {
   /// Values that some use reads at other places than its thread holds: they lie in memory too.
   /// Found while text is drafted; complete when a draft adds none.
   std::set<ValueId>& scattered;
+  const std::string cluster_thread;       ///< its name; empty where an instance has one block
   const std::set<ValueId> settled;        ///< what the drafts before found of them
   std::map<ValueId, PanelMemory> panels;  ///< of tiles that dots read
   int branches = 0;                       ///< that the text being written stands in
@@ -107,9 +108,7 @@ class State {
   std::string digit(int64_t below, int64_t extent);
   std::string call(const std::string& function);  ///< notes it as used; returns its name
   /// The number of a thread among those of an instance.
-  std::string thread() {
-    return call(placement.cluster() > 1 ? "cluster_thread" : "thread") + "()";
-  }
+  std::string thread() { return cluster_thread.empty() ? call("thread") + "()" : cluster_thread; }
   /// The threads of an instance meet.
   std::string sync() { return call(placement.cluster() > 1 ? "cluster_sync" : "sync") + "();"; }
 

@@ -65,37 +65,6 @@ std::string emulated_shuffle(const std::string& name, const std::string& argumen
 })";
 }
 
-// Default semantics: release before, acquire behind.
-const char* const kClusterSync = R"(__device__ __forceinline__ void tw_cluster_sync() {
-  asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
-})";
-
-// To the same place of a block's shared memory as `p` is in the thread's own.
-const char* const kClusterStore =
-    R"(template <class T> __device__ __forceinline__ void tw_cluster_store(T* p, int block, T v) {
-  u32 to;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"((u32)__cvta_generic_to_shared(p)), "r"(block));
-  TwWords<T> w;
-  w.word[0] = 0;
-  w.value = v;
-  if (sizeof(T) == 1) asm volatile("st.shared::cluster.b8 [%0], %1;" ::"r"(to), "r"(w.word[0]) : "memory");
-  if (sizeof(T) == 2)
-    asm volatile("st.shared::cluster.b16 [%0], %1;" ::"r"(to), "h"((u16)w.word[0]) : "memory");
-  if (sizeof(T) == 4) asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(to), "r"(w.word[0]) : "memory");
-  if constexpr (sizeof(T) == 8)
-    asm volatile("st.shared::cluster.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(w.word[0]), "r"(w.word[1]) : "memory");
-})";
-
-ThreadFunction cluster_number(const std::string& type, const std::string& name,
-                              const std::string& special) {
-  return {.name = "tw_" + name,
-          .uses = "",
-          .cuda = "__device__ __forceinline__ " + type + " tw_" + name +
-                  "() {\n  u32 n;\n  asm(\"mov.u32 %0, %%" + special +
-                  ";\" : \"=r\"(n));\n  return (" + type + ")n;\n}",
-          .emulated = "inline " + type + " tw_" + name + "() { return tw_emu_" + name + "(); }"};
-}
-
 ThreadFunction number(const std::string& type, const std::string& name, const std::string& cuda) {
   return {
       .name = "tw_" + name,
@@ -144,16 +113,6 @@ std::vector<ThreadFunction> warp_functions() {
        "inline u8* tw_shared() { return tw_emu_shared(); }"},
       {"tw_sync", "", "__device__ __forceinline__ void tw_sync() { __syncthreads(); }",
        "inline void tw_sync(TW_LINE) { tw_emu_sync(\"tw_sync\", 0, line); }"},
-      cluster_number("int", "cluster_rank", "cluster_ctarank"),
-      cluster_number("i64", "cluster", "clusterid.x"),
-      cluster_number("i64", "clusters", "nclusterid.x"),
-      {"tw_cluster_thread", "tw_cluster_rank",
-       "__device__ __forceinline__ int tw_cluster_thread() "
-       "{ return tw_cluster_rank() * (int)blockDim.x + (int)threadIdx.x; }",
-       "inline int tw_cluster_thread() { return tw_emu_cluster_thread(); }"},
-      {"tw_cluster_sync", "", kClusterSync,
-       "inline void tw_cluster_sync(TW_LINE) { tw_emu_sync(\"tw_cluster_sync\", 0, line); }"},
-      {"tw_cluster_store", "TwWords", kClusterStore, ""},
       {"tw_sync_or", "",
        "__device__ __forceinline__ int tw_sync_or(int v) { return __syncthreads_or(v); }",
        "inline int tw_sync_or(int v, TW_LINE) { return tw_emu_sync(\"tw_sync_or\", v, line); }"},
