@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 
 #include "tw/emit/cpu/combine.h"
@@ -251,7 +252,8 @@ class Reduction {
   /// lanes take parts side by side, then exchange as in a warp.
   void across_blocks(const Warps& w, Writer& out) {
     const int64_t lanes = std::min<int64_t>(w.count, 32), each = w.count / lanes;
-    if (count(folded_.tile) != 1 || w.count * 32 != s_.placement.threads()) throw NoCluster{};
+    const bool alone = count(folded_.tile) == 1 && w.count * 32 == s_.placement.threads();
+    if (!alone || !std::has_single_bit(static_cast<uint64_t>(w.count))) throw NoCluster{};
     const MemoryScope scope(s_);
     std::vector<std::string> parts;
     Footprint written, read;
