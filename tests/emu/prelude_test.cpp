@@ -48,6 +48,92 @@ const char* const kCalls = R"(
   *(f64*)p = g[0] + e[0];
 )";
 
+/// Of Hopper, but for products of four warps.
+const char* const kHopperCalls = R"(
+  u64* bar = (u64*)tw_shared();
+  tw_mbarrier_init(bar, 1);
+  tw_mbarrier_fence_init();
+  tw_mbarrier_expect(bar, 16);
+  tw_mbarrier_arrive_expect(bar, 16);
+  tw_mbarrier_arrive(bar);
+  tw_mbarrier_arrive_remote(bar, 1);
+  tw_mbarrier_wait(bar, 0);
+  tw_named_sync(1, 128);
+  tw_named_arrive(2, 128);
+  tw_setmaxnreg_dec<40>();
+  tw_setmaxnreg_inc<80>();
+  *tw_cluster_shared(p, 1) = (u8)(tw_cluster_rank() + tw_elect());
+  tw_cluster_arrive();
+  tw_cluster_wait();
+  tw_fence_async();
+  const TwTensorMap* map = &args.map;
+  tw_tma_prefetch(map);
+  tw_tma_load_1d(bar, map, bar, 1);
+  tw_tma_load_2d(bar, map, bar, 1, 2);
+  tw_tma_load_3d(bar, map, bar, 1, 2, 3);
+  tw_tma_load_4d(bar, map, bar, 1, 2, 3, 4);
+  tw_tma_load_5d(bar, map, bar, 1, 2, 3, 4, 5);
+  tw_tma_load_1d_multicast(bar, map, bar, 1, 3);
+  tw_tma_load_2d_multicast(bar, map, bar, 1, 2, 3);
+  tw_tma_load_3d_multicast(bar, map, bar, 1, 2, 3, 3);
+  tw_tma_load_4d_multicast(bar, map, bar, 1, 2, 3, 4, 3);
+  tw_tma_load_5d_multicast(bar, map, bar, 1, 2, 3, 4, 5, 3);
+  tw_tma_store_1d(map, bar, 1);
+  tw_tma_store_2d(map, bar, 1, 2);
+  tw_tma_store_3d(map, bar, 1, 2, 3);
+  tw_tma_store_4d(map, bar, 1, 2, 3, 4);
+  tw_tma_store_5d(map, bar, 1, 2, 3, 4, 5);
+  tw_bulk_load(bar, p, 16, bar);
+  tw_bulk_store(p, bar, 16);
+  tw_bulk_commit();
+  tw_bulk_wait_read<1>();
+  tw_bulk_wait<0>();
+  const f32 v = tw_exp2_approx(*p);
+  u32 a[4] = {tw_pack_bf16(v, 1), 1, 2, 3};
+  tw_stmatrix_x4(bar, a[0], a[1], a[2], a[3]);
+  const u64 at = tw_wgmma_descriptor<128>(bar, 0, 1024);
+)";
+
+/// Every product of four warps whose name holds `part`.
+std::string product_calls(const std::string& part) {
+  std::string text;
+  for (const std::string& name : cuda::thread_function_names()) {
+    const size_t n = name.find("_m64n");
+    if (n == std::string::npos || name.find(part) == std::string::npos) continue;
+    const bool registers = name.find("_rs_") != std::string::npos;
+    const bool bytes = name.ends_with("e4m3");
+    text += fmt::format(
+        "  {{\n    f32 d[{}];\n    for (f32& x : d) x = v;\n    tw_wgmma_keep(d);\n"
+        "    tw_wgmma_fence();\n    {}{}(d, {}, at, *p > 3);\n    tw_wgmma_commit();\n"
+        "    tw_wgmma_wait<0>();\n    tw_wgmma_keep(d);\n    for (f32 x : d) *(f32*)p += x;\n  "
+        "}}\n",
+        std::atoi(name.c_str() + n + 5) / 2, name,
+        bytes       ? ""
+        : registers ? "<1>"
+                    : "<0, 1>",
+        registers ? "a[0], a[1], a[2], a[3]" : "at");
+  }
+  return text;
+}
+
+std::string hopper_program(const std::string& products) {
+  return std::string(R"(
+struct Args { void* data[1]; TwTensorMap map; };
+extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1)
+tw_k(const __grid_constant__ Args args) {
+  u8* p = (u8*)args.data[0];)") +
+         kHopperCalls + products + "}\n";
+}
+
+std::set<std::string> hopper_names() {
+  std::set<std::string> names = {"tw_shared"};
+  for (const auto& part :
+       {cuda::hopper_functions(), cuda::tma_functions(), cuda::wgmma_functions()}) {
+    for (const cuda::ThreadFunction& f : part) names.insert(f.name);
+  }
+  return names;
+}
+
 /// Every atomic of every type that it takes.
 std::string atomic_calls() {
   std::string text;
@@ -80,9 +166,10 @@ extern "C" __global__ void __launch_bounds__(256) tw_k(const __grid_constant__ A
 }
 
 TEST(ThreadPrelude, ProgramCallsEveryFunction) {
-  const std::string program = program_of_all();
+  const std::string program = program_of_all() + hopper_program(product_calls(""));
   for (const std::string& name : cuda::thread_function_names()) {
-    if (name == "TwWords" || name == "TwSame" || name == "tw_emu_type") continue;
+    if (name == "TwWords" || name == "TwSame" || name == "tw_emu_type" || name == "tw_emu_async")
+      continue;
     EXPECT_NE(program.find(name), std::string::npos) << name;
   }
 }
@@ -109,9 +196,26 @@ TEST(ThreadPrelude, HostCompilerTakesEveryFunction) {
       compile_shared(find_compiler(), {"-std=c++17", "-w", "-shared", "-fPIC"}, text).empty());
 }
 
+TEST(ThreadPrelude, HostCompilerTakesEveryFunctionOfHopper) {
+  const std::string text = with_prelude(hopper_program(product_calls("")));
+  EXPECT_FALSE(
+      compile_shared(find_compiler(), {"-std=c++17", "-w", "-shared", "-fPIC"}, text).empty());
+}
+
+TEST(ThreadPrelude, NvrtcTakesEveryFunctionOfHopper) {
+  for (const char* part : {"n8k", "n24k", "n128k", "n256k16_f32_bf16", "n200k16_f32_f16"}) {
+    const std::string text = cuda::thread_prelude(hopper_names(), cpu::Thread::cuda) +
+                             hopper_program(product_calls(part));
+    EXPECT_NO_THROW(compile_cubin(find_nvrtc(), "sm_90a", text, false)) << part;
+  }
+}
+
 TEST(ThreadPrelude, NvrtcTakesEveryFunction) {
   std::set<std::string> all;
-  for (const std::string& name : cuda::thread_function_names()) all.insert(name);
+  const std::set<std::string> hopper = hopper_names();
+  for (const std::string& name : cuda::thread_function_names()) {
+    if (name == "tw_shared" || hopper.count(name) == 0) all.insert(name);
+  }
   const std::string text = cuda::thread_prelude(all, cpu::Thread::cuda) + program_of_all();
   for (const char* arch : {"sm_80", "sm_90a"})
     EXPECT_NO_THROW(compile_cubin(find_nvrtc(), arch, text, false)) << arch;

@@ -28,7 +28,7 @@ Case make_case(const std::string& program, int64_t blocks, int threads, int64_t 
   }
   for (size_t i = 0; i < c.tensors.size(); ++i) {
     LaunchSpec::Arg a{};
-    a.name = std::string(1, "xyz"[i]);
+    a.name = std::string(1, "xyzw"[i]);
     a.dtype = c.tensors[i].dtype();
     a.rank = c.tensors[i].view().rank();
     a.written = uses[i] != 'r';

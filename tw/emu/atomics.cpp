@@ -98,11 +98,12 @@ void Machine::atomic(const char* name, const char* type, void* address, const vo
   const bool both = n.order == "acq_rel";
   if (n.order == "acquire" || both) {
     const auto it = released_.find(address);
-    if (it != released_.end()) t.clock.learn(it->second);
+    if (it != released_.end()) learn(t, it->second);
   }
   if (n.order == "release" || both) {
     KnowledgePtr& all = released_[address];
-    all = joined(all, t.clock.release());
+    const Past past[] = {t.clock.release()};
+    all = join_(all, knowledge_of(join_, past));
   }
   const bool changed = as.update(n.op, address, value, expected, old);
   constexpr int64_t kMostIdle = 1 << 18;

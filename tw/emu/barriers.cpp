@@ -50,13 +50,28 @@ int32_t Machine::sync(const char* kind, int32_t value, int32_t line) {
   return t.call.argument;
 }
 
+/// What is known, and that the thread has fenced.
+KnowledgePtr Machine::with_fences(KnowledgePtr all, const Thread& t) {
+  const uint32_t fenced = t.clock.fenced();
+  const int64_t thread = t.clock.now().thread;
+  if (fenced == 0 || (all && all->fenced.of(thread) >= fenced)) return all;
+  auto more = all ? std::make_shared<Knowledge>(*all) : std::make_shared<Knowledge>();
+  more->fenced.raise(thread, fenced);
+  return more;
+}
+
+void Machine::learn(Thread& t, const KnowledgePtr& more) {
+  KnowledgePtr all = join_(t.clock.known(), more);
+  if (all != t.clock.known()) t.clock.set_known(all);
+}
+
 void Machine::complete_sync(Block& block) {
   idle_ = 0;
   block.arrived = 0;
   KnowledgePtr all;
   int32_t any = 0;
   for (const Thread& t : block.threads) {
-    all = joined(all, t.clock.known());
+    all = with_fences(join_(all, t.clock.known()), t);
     any |= t.call.argument;
   }
   for (Thread& t : block.threads) {
@@ -81,7 +96,7 @@ void Machine::warp(const Call& call) {
     fail(EmuFault::divergence, meet(t, call, *other),
          {at_line(call.line), at_line(other->call.line)});
   }
-  if (std::strncmp(call.kind, "tw_ldmatrix", 11) == 0) read_row(call);
+  if (std::strstr(call.kind, "matrix_x4")) access_row(call);
   t.call = call;
   warp.arrived |= 1u << t.lane;
   if (warp.arrived == warp.present) {
@@ -98,7 +113,7 @@ void Machine::complete_warp(Warp& warp) {
   if (kind == "tw_sync_warp") {
     KnowledgePtr all;
     for (const Thread* t : warp.lanes) {
-      if (t && t->call.kind) all = joined(all, t->clock.known());
+      if (t && t->call.kind) all = with_fences(join_(all, t->clock.known()), *t);
     }
     for (Thread* t : warp.lanes) {
       if (t && t->call.kind) t->clock.pass_warp_sync(all);
@@ -109,6 +124,10 @@ void Machine::complete_warp(Warp& warp) {
     vote(warp, kind == "tw_ballot");
   } else if (kind.starts_with("tw_ldmatrix_x4")) {
     load_matrix(warp, kind.ends_with("_trans"));
+  } else if (kind == "tw_stmatrix_x4") {
+    store_matrix(warp);
+  } else if (kind == "tw_elect") {
+    elect(warp);
   } else if (!multiply(kind, warp.lanes)) {
     find({EmuFault::deadlock, "the emulator has no call " + kind, {}});
   }

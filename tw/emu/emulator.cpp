@@ -29,6 +29,12 @@ const char* name(EmuFault fault) {
       return "divergence";
     case EmuFault::deadlock:
       return "deadlock";
+    case EmuFault::barrier:
+      return "barrier";
+    case EmuFault::fence:
+      return "missing fence";
+    case EmuFault::in_flight:
+      return "in flight";
   }
   return "?";
 }
@@ -105,24 +111,43 @@ class Arguments {
 };
 
 int64_t block_count(const LaunchSpec& spec, std::span<const int64_t> dims, int64_t most) {
-  int64_t blocks = 1;
-  constexpr int64_t kLargestGrid = (int64_t{1} << 31) - 1;
+  int64_t tasks = 1;
+  const int64_t kLargestGrid = ((int64_t{1} << 31) - 1) / spec.cluster;
   for (const Expr& e : spec.grid) {
     const int64_t extent = evaluate(e, [&](Symbol s) { return dims[s.id]; });
     if (extent <= 0) return 0;
-    blocks = extent > kLargestGrid / blocks ? kLargestGrid : blocks * extent;
+    tasks = extent > kLargestGrid / tasks ? kLargestGrid : tasks * extent;
   }
-  return most > 0 ? std::min(blocks, most) : blocks;
+  if (most > 0) tasks = std::min(tasks, std::max<int64_t>(1, most / spec.cluster));
+  return tasks * spec.cluster;
 }
 
 int resident_count(const LaunchSpec& spec, int64_t blocks, int asked) {
   constexpr int64_t kMostThreads = 1024;
-  const int64_t fit = std::max<int64_t>(1, kMostThreads / spec.threads);
-  return static_cast<int>(std::min(blocks, asked > 0 ? int64_t{asked} : fit));
+  const int64_t fit = std::min(blocks, asked > 0 ? asked : kMostThreads / spec.threads);
+  return static_cast<int>(std::max<int64_t>(1, fit / spec.cluster) * spec.cluster);
 }
 
-std::vector<uint64_t> parameter(const Arguments& args, std::span<const TensorView> views,
-                                std::span<const int64_t> dims, Memory& memory) {
+/// What the text gets by value, on a boundary of 64 bytes.
+class Parameter {
+ public:
+  explicit Parameter(const std::vector<uint64_t>& words) : words_(words.size() / kWords + 1) {
+    std::memcpy(words_.data(), words.data(), words.size() * sizeof(uint64_t));
+  }
+  const void* data() const { return words_.data(); }
+  static constexpr size_t kWords = 8;
+
+ private:
+  struct alignas(kWords * sizeof(uint64_t)) Line {
+    uint64_t word[kWords];
+  };
+  std::vector<Line> words_;
+};
+
+/// `workspace` is the last word in front of the tensor maps.
+std::vector<uint64_t> parameter(const Arguments& args, const LaunchSpec& spec,
+                                std::span<const TensorView> views, std::span<const int64_t> dims,
+                                Memory& memory, size_t workspace) {
   std::vector<uint64_t> words;
   for (size_t i = 0; i < views.size(); ++i) {
     words.push_back(reinterpret_cast<uintptr_t>(args.data(memory, i)));
@@ -130,6 +155,15 @@ std::vector<uint64_t> parameter(const Arguments& args, std::span<const TensorVie
   for (const int64_t d : dims) words.push_back(static_cast<uint64_t>(d));
   for (const TensorView& v : views) {
     for (const int64_t s : v.strides) words.push_back(static_cast<uint64_t>(s));
+  }
+  if (spec.tensor_maps.empty() || spec.scratch_bytes > 0)
+    words.push_back(reinterpret_cast<uintptr_t>(memory.region(workspace).begin));
+  for (size_t i = 0; i < spec.tensor_maps.size(); ++i) {
+    words.resize((words.size() + Parameter::kWords - 1) / Parameter::kWords * Parameter::kWords);
+    const size_t arg = spec.tensor_maps[i].arg;
+    const TensorMap m = tensor_map(spec, i, views[arg], static_cast<char*>(args.data(memory, arg)));
+    words.resize(words.size() + kTensorMapBytes / sizeof(uint64_t));
+    std::memcpy(words.data() + words.size() - kTensorMapBytes / sizeof(uint64_t), &m, sizeof(m));
   }
   return words;
 }
@@ -147,17 +181,27 @@ std::string line_text(const std::string& text, int line) {
 EmuReport report(const Finding& finding, const LoadedText& loaded, const std::string& text) {
   EmuReport r{.fault = finding.fault,
               .text = fmt::format("{}: {}", name(finding.fault), finding.text)};
-  for (size_t i = 0; i < finding.places.size(); ++i) {
-    const std::optional<int> line = line_of(loaded, finding.places[i]);
+  std::vector<std::optional<int>> lines;
+  for (const Place p : finding.places) {
+    lines.push_back(line_of(loaded, p));
+    if (lines.back()) r.lines.push_back(*lines.back());
+  }
+  for (size_t i = lines.size(); i-- > 0;) {  // "@10" before "@1"
     const std::string mark = fmt::format("@{}", i);
     const size_t at = r.text.find(mark);
-    if (line) r.lines.push_back(*line);
     if (at == std::string::npos) continue;
     r.text.replace(at, mark.size(),
-                   line ? fmt::format("at line {} `{}`", *line, line_text(text, *line))
-                        : "at an unknown line");
+                   lines[i] ? fmt::format("at line {} `{}`", *lines[i], line_text(text, *lines[i]))
+                            : "at an unknown line");
   }
   return r;
+}
+
+/// Where the first byte of shared memory lies for text that rounds up and for hardware: a multiple
+/// of 16 behind what the system keeps, and no more.
+uint32_t shared_base(uint64_t seed) {
+  constexpr uint32_t kKept = 1024, kStep = 16, kSteps = 64;
+  return kKept + kStep * Random(~seed).below(kSteps);
 }
 
 /// Stacks outlive a launch: their pages are there already when the next begins.
@@ -196,16 +240,18 @@ EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpe
 
   Memory memory(options.seed);
   const Arguments arguments(spec, args, memory);
+  grid.cluster = spec.cluster;
+  grid.warp_groups = spec.cluster > 1 || !spec.tensor_maps.empty();
+  grid.shared_base = shared_base(options.seed);
   for (int i = 0; i < grid.resident; ++i) {
-    grid.shared.push_back(
-        memory.add({.name = "shared memory", .bytes = spec.shared_bytes, .shared = true}, 0));
+    grid.shared.push_back(memory.add(
+        {.name = "shared memory", .bytes = spec.shared_bytes, .shared = true}, grid.shared_base));
   }
   const size_t workspace =
       memory.add({.name = "workspace", .bytes = spec.scratch_bytes * grid.blocks}, 0);
   memory.build();
   arguments.bring(memory);
-  std::vector<uint64_t> words = parameter(arguments, args, dims, memory);
-  words.push_back(reinterpret_cast<uintptr_t>(memory.region(workspace).begin));
+  const Parameter words(parameter(arguments, spec, args, dims, memory, workspace));
   grid.parameter = words.data();
 
   FiberStacks& stacks =

@@ -25,6 +25,9 @@ enum class EmuFault : uint8_t {
   misaligned,
   divergence,  ///< threads meet at different barriers or calls of a warp, or have left
   deadlock,    ///< nobody can go on, or all wait in loops
+  barrier,     ///< a barrier is used before it is ready, or by others or more than it is for
+  fence,       ///< asynchronous work comes to what a thread has written without a fence
+  in_flight,   ///< registers or memory of asynchronous work that is not waited for
 };
 const char* name(EmuFault fault);
 

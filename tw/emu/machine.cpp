@@ -16,44 +16,101 @@ Machine::Machine(TextTable& table, Memory& memory, FiberStacks& stacks, Grid gri
       stacks_(stacks),
       grid_(std::move(grid)),
       random_(seed),
-      blocks_(static_cast<size_t>(grid_.resident)) {
-  constexpr uint64_t kModes = 6;
+      blocks_(static_cast<size_t>(grid_.resident)),
+      clusters_(blocks_.size() / static_cast<size_t>(grid_.cluster)) {
+  const uint64_t modes = grid_.warp_groups ? 8 : 6;
   constexpr uint32_t kRates[] = {0, 4, 8, 32};
-  in_turn_ = seed % kModes == 0;
-  starve_ = seed % kModes;
+  constexpr uint32_t kAsyncRates[] = {0, 8, 64, 300, 1024};  // never unless nobody can run, always
+  in_turn_ = seed % modes == 0;
+  starve_ = seed % modes;
   preempt_ = kRates[random_.below(4)];
+  if (grid_.warp_groups) {
+    async_rate_ = kAsyncRates[random_.below(5)];
+    elected_ = static_cast<int>(random_.below(kLanes));
+  }
   const auto warps = static_cast<size_t>((grid_.threads + kLanes - 1) / kLanes);
   for (size_t slot = 0; slot < blocks_.size(); ++slot) {
-    blocks_[slot].slot = slot;
-    blocks_[slot].shared = grid_.shared[slot];
-    blocks_[slot].threads = std::vector<Thread>(static_cast<size_t>(grid_.threads));
-    blocks_[slot].warps.resize(warps);
+    Block& b = blocks_[slot];
+    b.slot = slot;
+    b.shared = grid_.shared[slot];
+    b.threads = std::vector<Thread>(static_cast<size_t>(grid_.threads));
+    b.warps.resize(warps);
+    b.cluster = &clusters_[slot / static_cast<size_t>(grid_.cluster)];
+  }
+  for (size_t i = 0; i < clusters_.size(); ++i) {
+    clusters_[i].first = i * static_cast<size_t>(grid_.cluster);
   }
   table_.blocks = grid_.blocks;
 }
 
 // ---- scheduling
 
-/// Modes 2 to 5 starve a kind of threads: odd warps, the first warp, first lanes, even blocks.
-static bool is_starved(uint64_t mode, int thread, size_t slot) {
-  const int warp = thread / kLanes;
-  if (mode == 2) return warp % 2 == 1;
-  if (mode == 3) return warp == 0;
-  if (mode == 4) return thread % kLanes == 0;
-  return mode == 5 && slot % 2 == 0;
+/// Modes from 2 on starve a kind of threads: odd warps, the first warp, first lanes, even blocks.
+/// Where groups of four warps have roles: the first group, the others, the second, first threads of
+/// groups, even blocks, odd blocks.
+static bool is_starved(uint64_t mode, bool warp_groups, int thread, size_t slot) {
+  const int unit = warp_groups ? kGroupThreads : kLanes, number = thread / unit;
+  const bool lead = warp_groups;
+  switch (mode) {
+    case 2:
+      return lead ? number == 0 : number % 2 == 1;
+    case 3:
+      return lead ? number > 0 : number == 0;
+    case 4:
+      return lead ? number == 1 : thread % unit == 0;
+    case 5:
+      return lead ? thread % unit == 0 : slot % 2 == 0;
+    default:
+      return mode >= 6 && slot % 2 == mode % 2;
+  }
+}
+
+void Machine::reset(Thread& t) {
+  t.text.in_flight = nullptr;
+  t.text.in_flight_bytes = 0;
+  t.call = t.asked = {};
+  t.copies.clear();
+  t.groups = 0;
+  t.wait = {};
+  t.in_cluster_barrier = false;
+  t.setmaxnregs = 0;
+  t.bulk = {};
+  t.wgmma_fenced = false;
+  t.wgmmas = 0;
+  t.wgmma_groups = 0;
+  t.in_flight.clear();
 }
 
 void Machine::start_block(Block& block, int64_t number) {
+  constexpr int kRegisters = 65536, kMostOfThread = 255, kUnit = 8;
   block.number = number;
   block.arrived = block.ended = 0;
   memory_.forget(block.shared);
-  for (Warp& w : block.warps) w = {};
+  block.mbarriers.clear();
+  block.named = {};
+  block.groups = std::vector<WarpGroup>(static_cast<size_t>(grid_.threads / kGroupThreads));
+  block.free_registers = 0;
+  block.wants_registers.clear();
+  block.touches.clear();
+  block.ends.clear();
+  block.has_ended = false;
+  for (WarpGroup& g : block.groups) {
+    g.agent = new_agent(fmt::format("the tensor cores of warps {} to {} of block {}",
+                                    4 * (&g - block.groups.data()),
+                                    4 * (&g - block.groups.data()) + 3, number));
+  }
+  for (Warp& w : block.warps) {
+    w = {};
+    w.registers = std::min(kMostOfThread, kRegisters / grid_.threads / kUnit * kUnit);
+  }
   const auto warps = static_cast<int64_t>(block.warps.size());
   for (int i = 0; i < grid_.threads; ++i) {
     Thread& t = block.threads[static_cast<size_t>(i)];
     const size_t stack = block.slot * static_cast<size_t>(grid_.threads) + static_cast<size_t>(i);
     t.text = {.stack = stacks_.stack(stack),
               .stack_bytes = FiberStacks::kBytes,
+              .in_flight = nullptr,
+              .in_flight_bytes = 0,
               .thread = i,
               .block = number,
               .shared = reinterpret_cast<uint8_t*>(memory_.region(block.shared).begin)};
@@ -62,36 +119,44 @@ void Machine::start_block(Block& block, int64_t number) {
     t.block = &block;
     t.warp = &block.warps[static_cast<size_t>(i / kLanes)];
     t.lane = i % kLanes;
-    t.starved = is_starved(starve_, i, block.slot);
-    t.call = t.asked = {};
-    t.copies.clear();
-    t.groups = 0;
+    t.starved = is_starved(starve_, grid_.warp_groups, i, block.slot);
+    reset(t);
     t.warp->lanes[static_cast<size_t>(t.lane)] = &t;
     t.warp->present |= 1u << t.lane;
     make_ready(t);
   }
 }
 
-void Machine::start_next(Block& block) {
-  if (next_block_ == grid_.blocks) {
-    --running_blocks_;
+/// The blocks of a cluster end and start together.
+void Machine::start_next(Cluster& cluster) {
+  if (next_block_ >= grid_.blocks) {
+    running_blocks_ -= grid_.cluster;
     return;
   }
-  start_block(block, next_block_++);
+  cluster.alive = grid_.cluster * grid_.threads;
+  cluster.arrived = cluster.ended_blocks = 0;
+  cluster.generation = 0;
+  cluster.arrivals.clear();
+  cluster.released = nullptr;
+  for (int i = 0; i < grid_.cluster; ++i)
+    start_block(blocks_[cluster.first + static_cast<size_t>(i)], next_block_++);
 }
 
 std::optional<Finding> Machine::run() {
   running_ = this;
   running_blocks_ = grid_.resident;
-  for (Block& b : blocks_) start_next(b);
+  for (Cluster& c : clusters_) start_next(c);
   while (!finding_ && running_blocks_ > 0) {
+    const bool idle = ready_[0].empty() && ready_[1].empty();
+    const bool async = idle || (async_rate_ > 0 && random_.below(1024) < async_rate_);
+    if (async && run_async()) continue;
     if (Thread* t = pick()) {
       switch_to(*t);
     } else {
       deadlock();
     }
-    for (Block* b : ended_blocks_) start_next(*b);
-    ended_blocks_.clear();
+    for (Cluster* c : ended_) start_next(*c);
+    ended_.clear();
   }
   running_ = nullptr;
   return finding_;
@@ -120,6 +185,19 @@ void Machine::leave() { Fiber::jump(current_->fiber, scheduler_); }
 
 void Machine::wait_here() { leave(); }
 
+void Machine::wait_in(std::vector<Thread*>& queue, const Wait& wait) {
+  queue.push_back(current_);
+  current_->wait = wait;
+  leave();
+  current_->wait = {};
+}
+
+void Machine::wake(std::vector<Thread*>& queue) {
+  idle_ = 0;
+  for (Thread* t : queue) make_ready(*t);
+  queue.clear();
+}
+
 void Machine::offer() {
   if (preempt_ == 0 || random_.below(preempt_) != 0) return;
   make_ready(*current_);
@@ -138,49 +216,48 @@ void Machine::end_thread() {
   idle_ = 0;
   Block& block = *t.block;
   Warp& warp = *t.warp;
+  const std::string me =
+      fmt::format("thread {} of block {} has ended", t.text.thread, block.number);
   if (block.arrived > 0)
     fail(EmuFault::divergence,
-         fmt::format("thread {} of block {} has ended while thread {} waits in {} @0",
-                     t.text.thread, block.number, block.first->text.thread, block.first->call.kind),
+         fmt::format("{} while thread {} waits in {} @0", me, block.first->text.thread,
+                     block.first->call.kind),
          {at_line(block.first->call.line)});
+  if (!t.in_flight.empty())
+    fail(EmuFault::in_flight, me + " before a wait for its product @0",
+         {at_line(t.in_flight.back().line)});
+  if (t.bulk.open || t.bulk.waited < t.bulk.groups)
+    fail(EmuFault::in_flight, me + " before a wait for its store @0", {at_line(t.bulk.line)});
   warp.present &= ~(1u << t.lane);
   if (warp.arrived != 0 && warp.arrived == warp.present) complete_warp(warp);
-  if (++block.ended == grid_.threads) ended_blocks_.push_back(&block);
+  Cluster& cluster = *block.cluster;
+  if (--cluster.alive == cluster.arrived && cluster.arrived > 0) complete_cluster(cluster);
+  block.ends.push_back(t.clock.release());
+  if (++block.ended < grid_.threads) return;
+  end_block(block);
+  if (++cluster.ended_blocks == grid_.cluster) ended_.push_back(&cluster);
 }
 
-std::string Machine::where_all_wait(std::vector<Place>& places) const {
-  struct Group {
-    int count = 0, first = 0;
-    std::string last;
-  };
-  std::map<std::tuple<int64_t, std::string, int32_t>, Group> groups;
-  for (const Block& b : blocks_) {
-    for (const Thread& t : b.threads) {
-      const bool ended = t.warp && (t.warp->present >> t.lane & 1) == 0;
-      if (!t.warp || ended) continue;
-      const bool waits = t.call.kind != nullptr;
-      const Call& call = waits ? t.call : t.asked;
-      if (!call.kind) continue;
-      Group& g = groups[{b.number, (waits ? "in " : "in a loop around ") + std::string(call.kind),
-                         call.line}];
-      if (g.count++ == 0) g.first = t.text.thread;
-    }
+/// Nothing may reach the shared memory of a block that has ended.
+void Machine::end_block(Block& block) {
+  block.has_ended = true;
+  if (block.mbarriers.empty() && block.touches.empty()) return;
+  const KnowledgePtr known = knowledge_of(join_, block.ends);
+  const std::string end = fmt::format("block {} has ended", block.number);
+  for (const auto& [thread, touch] : block.touches) {
+    if (known->is_behind(touch.moment)) continue;
+    fail(EmuFault::in_flight,
+         fmt::format("{} without waiting for {}, which comes to its shared memory @0", end,
+                     who(touch.moment)),
+         {touch.place});
   }
-  std::string text;
-  for (const auto& [key, g] : groups) {
-    constexpr size_t kMost = 10;
-    if (places.size() == kMost) break;
-    text += fmt::format("\n  block {}: {} threads, thread {} among them, {} @{}", std::get<0>(key),
-                        g.count, g.first, std::get<1>(key), places.size());
-    places.push_back(at_line(std::get<2>(key)));
+  for (const auto& [offset, b] : block.mbarriers) {
+    if (b.copies_until == 0 && b.bytes == 0) continue;
+    if (b.bytes == 0 && known->threads.of(b.agent) >= b.copies_until) continue;
+    fail(EmuFault::in_flight,
+         fmt::format("{} without waiting for copies that complete at barrier {} @0", end, offset),
+         {at_line(b.line)});
   }
-  return text;
-}
-
-void Machine::deadlock() {
-  std::vector<Place> places;
-  const std::string waits = where_all_wait(places);
-  find({EmuFault::deadlock, "nobody can go on:" + waits, std::move(places)});
 }
 
 // ---- reports
@@ -198,33 +275,19 @@ void Machine::fail(EmuFault fault, std::string text, std::vector<Place> places) 
   die();
 }
 
-static std::string who(const Moment& m, int threads) {
-  return fmt::format("thread {} of block {}", m.thread % threads, m.block);
-}
-
-void Machine::fail_access(const Conflict& c, const Region& r, bool write, uint64_t bytes,
-                          Place place) {
-  const std::string me = who(current_->clock.now(), grid_.threads);
-  const std::string what = fmt::format("{} {} {} bytes of {} at byte {} @0", me,
-                                       write ? "writes" : "reads", bytes, r.name, c.offset);
-  if (c.kind == Conflict::Kind::uninitialised)
-    fail(EmuFault::uninitialised, what + "\n  nothing has written there", {place});
-  const Moment& m = memory_.moment(c.other);
-  const bool flies = c.other.place.has(Place::kInFlight);
-  fail(EmuFault::race,
-       fmt::format("{}\n  not ordered behind: {} {} there @1{}", what, who(m, grid_.threads),
-                   c.other_writes ? "writes" : "reads",
-                   flies ? ", a copy that is not waited for" : ""),
-       {place, c.other.place});
-}
-
 // ---- accesses
 
 Region& Machine::region_of(const void* address, uint64_t bytes, bool write, Place place) {
   Region* r = memory_.find(address, bytes);
   const Region* own = &memory_.region(current_->block->shared);
   if (r && (!r->shared || r == own) && (!write || r->writable)) return *r;
-  const std::string me = who(current_->clock.now(), grid_.threads);
+  for (int i = 0; r && grid_.cluster > 1 && i < grid_.cluster; ++i) {
+    Block& peer = blocks_[current_->block->cluster->first + static_cast<size_t>(i)];
+    if (r != &memory_.region(peer.shared)) continue;
+    touch(peer, place);
+    return *r;
+  }
+  const std::string me = who(current_->clock.now());
   if (r && !r->shared)
     fail(EmuFault::out_of_bounds, fmt::format("{} writes to the input {} @0", me, r->name),
          {place});
@@ -246,6 +309,11 @@ void Machine::access(void* address, uint64_t bytes, bool write, Place place) {
     leave();
   }
   if (bytes == 0) return;
+  const auto on_stack = static_cast<uint64_t>(static_cast<char*>(address) - current_->text.stack);
+  if (on_stack < current_->text.stack_bytes) {
+    touch_in_flight(static_cast<char*>(address), bytes, write, place);
+    return;
+  }
   Region& r = region_of(address, bytes, write, place);
   if (!grid_.check) return;
   const int64_t offset = static_cast<char*>(address) - r.begin;
@@ -253,11 +321,13 @@ void Machine::access(void* address, uint64_t bytes, bool write, Place place) {
   Clock& clock = current_->clock;
   const std::optional<Conflict> c =
       write ? memory_.write(clock, r, offset, n, place) : memory_.read(clock, r, offset, n, place);
-  if (c) fail_access(*c, r, write, bytes, place);
+  if (!c) return;
+  find(access_finding(who(clock.now()), *c, r, write, n, place));
+  die();
 }
 
 void Machine::fault(int32_t line, void* address, uint64_t alignment) {
-  const std::string me = who(current_->clock.now(), grid_.threads);
+  const std::string me = who(current_->clock.now());
   if (alignment == 0)
     fail(EmuFault::out_of_bounds, me + " leaves the bounds of a local array @0", {at_line(line)});
   fail(

@@ -87,49 +87,79 @@ void Memory::narrow(Region& r) {
   r.granule = 1;
 }
 
-bool Memory::is_ordered(const Clock& clock, const Access& before, Place now) const {
-  if (before.moment == 0) return true;
-  if (before.place.has(Place::kInFlight)) return false;
-  const Moment& m = moments_[before.moment];
-  if (clock.is_behind(m)) return true;
-  if (!before.place.has(Place::kAtomic) || !now.has(Place::kAtomic)) return false;
-  const bool of_block = before.place.has(Place::kOfBlock) || now.has(Place::kOfBlock);
-  return !of_block || m.block == clock.now().block;
+template <class Who>
+bool Memory::is_behind(Who& clock, uint32_t moment) const {
+  return clock.memo().answer(moment, [&] { return clock.is_behind(moments_[moment]); });
 }
 
-void Memory::note_read(Clock& clock, Cell& cell, Access now) {
+template <class Who>
+bool Memory::is_ordered(Who& clock, const Access& before, Place now) const {
+  if (before.moment == 0) return true;
+  if (before.place.has(Place::kInFlight)) return false;
+  if (is_behind(clock, before.moment)) return true;
+  if constexpr (std::is_same_v<Who, Clock>) {
+    if (!before.place.has(Place::kAtomic) || !now.has(Place::kAtomic)) return false;
+    const bool of_block = before.place.has(Place::kOfBlock) || now.has(Place::kOfBlock);
+    return !of_block || moments_[before.moment].block == clock.now().block;
+  }
+  return false;
+}
+
+template <class Who>
+std::optional<Conflict::Kind> Memory::conflict_with_write(Who& clock, const Access& before,
+                                                          Place now, bool shared) const {
+  if (before.place.has(Place::kBarrier)) return Conflict::Kind::barrier;
+  if (!is_ordered(clock, before, now)) return Conflict::Kind::race;
+  if constexpr (std::is_same_v<Who, AsyncClock>) {
+    const bool generic = before.moment != 0 && !before.place.has(Place::kAsync);
+    const bool seen = !generic || !shared || clock.fences().answer(before.moment, [&] {
+      return clock.has_fenced(moments_[before.moment]);
+    });
+    if (!seen) return Conflict::Kind::unfenced;
+  }
+  return std::nullopt;
+}
+
+template <class Who>
+void Memory::note_read(Who& clock, Cell& cell, Access now) {
   Access* free = nullptr;
   for (Access& a : cell.reads) {
     if (a.moment == now.moment) return;
-    const bool gone = a.moment == 0 || clock.is_behind(moments_[a.moment]);
+    bool gone = a.moment == 0 || is_behind(clock, a.moment);
+    // Turns of the same asynchronous work end one after the other.
+    if constexpr (std::is_same_v<Who, AsyncClock>)
+      gone = gone || moments_[a.moment].thread == clock.agent();
     if (gone && !free) free = &a;
   }
   *(free ? free : &cell.reads[random_.below(Cell::kReads)]) = now;
 }
 
-std::optional<Conflict> Memory::read(Clock& clock, Region& r, int64_t offset, int64_t bytes,
+template <class Who>
+std::optional<Conflict> Memory::read(Who& clock, Region& r, int64_t offset, int64_t bytes,
                                      Place place) {
+  if (!r.writable && r.initialised) return std::nullopt;
   if (r.granule == 4 && ((offset | bytes) & 3) != 0) narrow(r);
   const Access now{clock.number(moments_), place};
   for (int64_t i = offset / r.granule; i * r.granule < offset + bytes; ++i) {
     Cell& cell = r.cells[i];
     if (cell.write.moment == 0 && !r.initialised)
       return Conflict{Conflict::Kind::uninitialised, i * r.granule, {}, false};
-    if (!is_ordered(clock, cell.write, place))
-      return Conflict{Conflict::Kind::race, i * r.granule, cell.write, true};
+    if (const auto kind = conflict_with_write(clock, cell.write, place, r.shared))
+      return Conflict{*kind, i * r.granule, cell.write, true};
     if (r.writable) note_read(clock, cell, now);
   }
   return std::nullopt;
 }
 
-std::optional<Conflict> Memory::write(Clock& clock, Region& r, int64_t offset, int64_t bytes,
+template <class Who>
+std::optional<Conflict> Memory::write(Who& clock, Region& r, int64_t offset, int64_t bytes,
                                       Place place) {
   if (r.granule == 4 && ((offset | bytes) & 3) != 0) narrow(r);
   const Access now{clock.number(moments_), place};
   for (int64_t i = offset / r.granule; i * r.granule < offset + bytes; ++i) {
     Cell& cell = r.cells[i];
-    if (!is_ordered(clock, cell.write, place))
-      return Conflict{Conflict::Kind::race, i * r.granule, cell.write, true};
+    if (const auto kind = conflict_with_write(clock, cell.write, place, r.shared))
+      return Conflict{*kind, i * r.granule, cell.write, true};
     for (Access& a : cell.reads) {
       if (!is_ordered(clock, a, place))
         return Conflict{Conflict::Kind::race, i * r.granule, a, false};
@@ -139,6 +169,11 @@ std::optional<Conflict> Memory::write(Clock& clock, Region& r, int64_t offset, i
   }
   return std::nullopt;
 }
+
+template std::optional<Conflict> Memory::read(Clock&, Region&, int64_t, int64_t, Place);
+template std::optional<Conflict> Memory::read(AsyncClock&, Region&, int64_t, int64_t, Place);
+template std::optional<Conflict> Memory::write(Clock&, Region&, int64_t, int64_t, Place);
+template std::optional<Conflict> Memory::write(AsyncClock&, Region&, int64_t, int64_t, Place);
 
 void Memory::settle(Clock& clock, Region& r, int64_t offset, int64_t bytes, Place place) {
   const Access now{clock.number(moments_), {place.bits & ~Place::kInFlight}};

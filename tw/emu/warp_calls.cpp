@@ -41,12 +41,12 @@ void Machine::vote(Warp& warp, bool ballot) {
 
 constexpr int kRowBytes = 16;
 
-/// Each lane gives a row, so it is the one that reads it.
-void Machine::read_row(const Call& call) {
+/// Each lane gives a row, so it is the one that reads or writes it.
+void Machine::access_row(const Call& call) {
   void* row = nullptr;
   std::memcpy(&row, call.in, sizeof(row));
   expect_aligned(row, kRowBytes, call.line);
-  access(row, kRowBytes, false, at_line(call.line));
+  access(row, kRowBytes, std::strcmp(call.kind, "tw_stmatrix_x4") == 0, at_line(call.line));
 }
 
 /// Register m of lane l holds two elements of the matrix whose rows lanes 8 m .. 8 m + 7 gave:
@@ -67,6 +67,30 @@ void Machine::load_matrix(Warp& warp, bool transposed) {
       }
     }
     std::memcpy(t->call.out, out, sizeof(out));
+  }
+}
+
+/// Register m of lane l goes to where load_matrix() would bring it from.
+void Machine::store_matrix(Warp& warp) {
+  for (Thread* giver : warp.lanes) {
+    if (!giver || !giver->call.kind) continue;
+    const int m = giver->lane / 8, row = giver->lane % 8;
+    char* to = nullptr;
+    std::memcpy(&to, giver->call.in, sizeof(to));
+    for (int q = 0; q < 4; ++q) {
+      const Thread* from = warp.lanes[static_cast<size_t>(row * 4 + q)];
+      if (!from || !from->call.kind) continue;
+      const char* registers = static_cast<const char*>(from->call.in) + sizeof(to);
+      std::memcpy(to + 4 * q, registers + 4 * m, 4);
+    }
+  }
+}
+
+/// The same lane at each call of a launch.
+void Machine::elect(Warp& warp) {
+  for (Thread* t : warp.lanes) {
+    const uint32_t is_it = t && t->lane == elected_;
+    if (t && t->call.kind) std::memcpy(t->call.out, &is_it, sizeof(is_it));
   }
 }
 

@@ -27,6 +27,10 @@ inline constexpr int64_t kRowElements = 4096, kSharingElements = 8192;
 BlockTile rows_tile(int64_t rows, int64_t columns, const GpuMachine& gpu,
                     int64_t longest = kLongestRow, int64_t elements = kRowElements);
 
+/// Longest rows that are kept between two uses: a block keeps so many elements. A cluster of blocks
+/// keeps more, which is worth it where reading them again costs 4 bytes a column.
+int64_t longest_kept(const GpuMachine& gpu, int64_t of_block, int64_t bytes_a_column);
+
 /// A part of a matrix whose elements are independent.
 BlockTile elements_tile(int64_t rows, int64_t columns, const GpuMachine& gpu);
 

@@ -73,6 +73,10 @@ class Reader {
       spec_.scratch_bytes = integer();
     } else if (what == "block") {
       block();
+    } else if (what == "cluster") {
+      cluster();
+    } else if (what == "map") {
+      tensor_map();
     } else if (what == "dim") {
       std::string name = word();
       spec_.dims.push_back({name, integer()});
@@ -94,6 +98,22 @@ class Reader {
     if (threads < 1 || threads > 1024) fail("wanted 1 to 1024 threads");
     spec_.threads = static_cast<int>(threads);
     spec_.shared_bytes = integer();
+  }
+
+  void cluster() {
+    const int64_t blocks = integer();
+    if (blocks < 1 || blocks > 16) fail("wanted 1 to 16 blocks");
+    spec_.cluster = static_cast<int>(blocks);
+  }
+
+  void tensor_map() {
+    LaunchSpec::TensorMap m{};
+    const int64_t arg = integer(), swizzle = integer();
+    if (arg < 0 || static_cast<size_t>(arg) >= spec_.args.size()) fail("no such argument");
+    m.arg = static_cast<size_t>(arg);
+    m.swizzle = static_cast<int>(swizzle);
+    while (!(fields_ >> std::ws).eof()) m.box.push_back(static_cast<int>(integer()));
+    spec_.tensor_maps.push_back(std::move(m));
   }
 
   void argument() {
@@ -123,12 +143,15 @@ std::string to_string(const LaunchSpec& s) {
   };
   std::string out = fmt::format("{}\nentry {}\nscratch {}\n", kHeader, s.entry, s.scratch_bytes);
   if (s.threads > 0) out += fmt::format("block {} {}\n", s.threads, s.shared_bytes);
+  if (s.cluster > 1) out += fmt::format("cluster {}\n", s.cluster);
   for (const auto& d : s.dims) out += fmt::format("dim {} {}\n", d.name, d.multiple_of);
   for (const auto& a : s.args) {
     const char* use = a.written ? a.read ? "rw" : "w" : "r";
     out += fmt::format("arg {} {} {}\n", a.name, name(a.dtype), use);
     for (const Expr& e : a.dims) out += fmt::format("extent {}\n", text(e));
   }
+  for (const auto& m : s.tensor_maps)
+    out += fmt::format("map {} {} {}\n", m.arg, m.swizzle, fmt::join(m.box, " "));
   for (const Expr& e : s.grid) out += fmt::format("grid {}\n", text(e));
   return out + "end\n";
 }

@@ -58,6 +58,14 @@ struct LaunchSpec {
   int64_t scratch_bytes = 0;  ///< per concurrent task; of a GPU: global memory per block
   int threads = 0;            ///< of a GPU's block; 0: text for the CPU
   int64_t shared_bytes = 0;   ///< dynamic shared memory of a GPU's block
+  int cluster = 1;            ///< of a GPU: blocks of a task
+  /// How copies of boxes see an argument. Maps follow the other parameters of a GPU's text.
+  struct TensorMap {
+    size_t arg;
+    int swizzle;           ///< 0, 32, 64 or 128: bytes of a row of the box whose pieces are mixed
+    std::vector<int> box;  ///< extents of a copy, fastest axis first
+  };
+  std::vector<TensorMap> tensor_maps;
 };
 
 /// JSON-free text form (one item a line) and back; parse throws UserError on damaged text.

@@ -96,7 +96,7 @@ Reg philox(Expression& e, const Op& op, const Coords& at) {
 Reg neg(Expression& e, const Op& op, const Coords& at) {
   const Reg a = operand(e, op, 0, at);
   if (is_float(a.dtype)) return e.combine("-($0)", a.dtype, {a});
-  return e.call("sub", a.dtype, {e.literal(a.dtype, Number{}), a});
+  return e.call("negative", a.dtype, {a});
 }
 
 Reg abs(Expression& e, const Op& op, const Coords& at) {

@@ -359,7 +359,7 @@ void emit_place(State& s, const Op& op, Writer& out) {
     f.writes.push_back(s.memory_of.at(op.out[0]));
   }
   Nest n(s, serial);
-  n.require(0, s.call("thread") + "() == 0");
+  n.require(0, s.thread() + " == 0");
   cpu::write_place(n.expression(), n.value(v), op, old, n.at(), "");
   n.emit(text);
   s.append(f, text, out);

@@ -8,9 +8,26 @@ const char* const kEmulatedHead = R"(#define __device__
 #define __global__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
-struct TwEmuThread { char* stack; u64 stack_bytes; i32 thread; i64 block; u8* shared; };
+struct TwEmuThread {
+  char* stack;
+  u64 stack_bytes;
+  char* in_flight;
+  u64 in_flight_bytes;
+  i32 thread;
+  i64 block;
+  u8* shared;
+};
+struct TwEmuWgmma {
+  f32* d;
+  i32 n;
+  const char* type;
+  bool a_transposed, b_transposed, adds;
+  const u32* registers[4];
+  u64 a, b;
+};
 struct TwEmu {
   TwEmuThread* self;
   i64 blocks;
@@ -23,6 +40,19 @@ struct TwEmu {
   void (*copy_async)(void* shared, const void* global, i32 bytes, i32 line);
   void (*copy_commit)();
   void (*copy_wait)(i32 left, i32 line);
+  void (*mbarrier)(const char* kind, void* barrier, u32 value, i32 rank, i32 line);
+  void (*named)(const char* kind, u32 number, u32 threads, i32 line);
+  u32 (*cluster)(const char* kind, i32 line);
+  void* (*peer)(void* shared, u32 rank, i32 line);
+  u32 (*shared_address)(const void* shared, i32 line);
+  void (*tensor)(const char* kind, const void* map, void* shared, void* barrier, const i32* at,
+                 i32 rank, u32 mask, i32 line);
+  void (*bulk)(const char* kind, void* shared, void* global, u32 bytes, void* barrier, i32 line);
+  void (*bulk_group)(const char* kind, i32 left, i32 line);
+  void (*fence)(const char* kind, i32 line);
+  void (*setmaxnreg)(const char* kind, i32 count, i32 line);
+  void (*wgmma)(const TwEmuWgmma* product, i32 line);
+  void (*wgmma_group)(const char* kind, i32 left, i32 line);
 };
 #define TW_EMU extern "C" __attribute__((noinline, no_sanitize("thread"), visibility("hidden")))
 extern "C" {
@@ -31,7 +61,9 @@ __attribute__((visibility("default"))) u64 tw_emu_bytes = sizeof(TwEmu);
 }
 TW_EMU void tw_emu_access(void* p, u64 bytes, bool write, void* from) {
   const TwEmuThread* self = tw_emu.self;
-  if ((u64)((char*)p - self->stack) >= self->stack_bytes) tw_emu.access(p, bytes, write, from);
+  if ((u64)((char*)p - self->stack) >= self->stack_bytes ||
+      (u64)((char*)p - self->in_flight) < self->in_flight_bytes)
+    tw_emu.access(p, bytes, write, from);
 }
 #define TW_EMU_FROM __builtin_return_address(0)
 #define TW_EMU_HOOKS(kind, write)                                                               \

@@ -13,7 +13,8 @@ namespace tw::emu {
 /// Where an access stands in the text: a line, or an address of code that has one. And its kind.
 struct Place {
   static constexpr uint32_t kIsCode = 1u << 31, kAtomic = 1u << 30, kOfBlock = 1u << 29,
-                            kInFlight = 1u << 28, kValue = kInFlight - 1;
+                            kInFlight = 1u << 28, kAsync = 1u << 27, kBarrier = 1u << 26,
+                            kValue = kBarrier - 1;
   uint32_t bits = 0;
   bool has(uint32_t flag) const { return (bits & flag) != 0; }
 };
@@ -43,10 +44,15 @@ struct Region {
 
 /// What is wrong with an access.
 struct Conflict {
-  enum class Kind : uint8_t { race, uninitialised };
+  enum class Kind : uint8_t {
+    race,
+    uninitialised,
+    unfenced,  ///< asynchronous work comes to what a thread has written without a fence
+    barrier    ///< the bytes are a barrier
+  };
   Kind kind;
   int64_t offset;  ///< in the region
-  Access other;    ///< of a race
+  Access other;    ///< what was there
   bool other_writes = false;
 };
 
@@ -71,19 +77,33 @@ class Memory {
   /// The nearest region that begins at or before the address, for reports; null when none does.
   const Region* nearest(const void* address) const;
 
-  /// Notes an access and tells what is wrong with it.
-  std::optional<Conflict> read(Clock& clock, Region& r, int64_t offset, int64_t bytes, Place place);
-  std::optional<Conflict> write(Clock& clock, Region& r, int64_t offset, int64_t bytes,
-                                Place place);
+  /// Notes an access and tells what is wrong with it: of a thread, or of asynchronous work, whose
+  /// clock is an AsyncClock.
+  template <class Who>
+  std::optional<Conflict> read(Who& clock, Region& r, int64_t offset, int64_t bytes, Place place);
+  template <class Who>
+  std::optional<Conflict> write(Who& clock, Region& r, int64_t offset, int64_t bytes, Place place);
   /// Bytes that were written in flight, at that place, are written by the thread now.
   void settle(Clock& clock, Region& r, int64_t offset, int64_t bytes, Place place);
   const Moment& moment(const Access& a) const { return moments_[a.moment]; }
+  /// The number of a moment of asynchronous work.
+  uint32_t add_moment(const Moment& m) {
+    moments_.push_back(m);
+    return static_cast<uint32_t>(moments_.size() - 1);
+  }
 
  private:
   static constexpr int64_t kPage = 4096, kGap = 1 << 20;
   void narrow(Region& r);
-  bool is_ordered(const Clock& clock, const Access& before, Place now) const;
-  void note_read(Clock& clock, Cell& cell, Access now);
+  template <class Who>
+  bool is_behind(Who& clock, uint32_t moment) const;
+  template <class Who>
+  bool is_ordered(Who& clock, const Access& before, Place now) const;
+  template <class Who>
+  std::optional<Conflict::Kind> conflict_with_write(Who& clock, const Access& before, Place now,
+                                                    bool shared) const;
+  template <class Who>
+  void note_read(Who& clock, Cell& cell, Access now);
 
   std::vector<Region> regions_;
   std::vector<int64_t> starts_;  ///< of regions in the arena

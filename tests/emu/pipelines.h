@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/emu/run.h"
+
+namespace tw::test {
+
+/// Numbers by name, of which a kernel's text is made: "st=4 cm=2".
+class Config {
+ public:
+  explicit Config(const std::string& text);
+  int operator()(const std::string& name, int otherwise) const;
+
+ private:
+  std::map<std::string, int> values_;
+};
+
+/// A kernel of texts/ with its launch, and what is wrong with its outputs: empty when all is right.
+struct Pipeline {
+  Case launch;
+  std::function<std::string(const std::vector<Tensor>&)> wrong;
+};
+
+std::string kernel_text(const std::string& name);
+
+/// Kernels by the name of their text: rows, gemv, ring, gemm, fa. `config` says what the text is
+/// made for and how large the problem is.
+Pipeline pipeline(const std::string& name, const std::string& text, const Config& config);
+
+/// What the first run finds that is not clean and right; empty when all seeds are. Seeds end at
+/// `seeds`; `seed` becomes the one that found it.
+std::string first_fault(const Pipeline& p, uint64_t seeds, uint64_t* seed = nullptr);
+
+Pipeline rows_pipeline(const std::string& text, const Config& c);
+Pipeline gemv_pipeline(const std::string& text, const Config& c);
+Pipeline ring_pipeline(const std::string& text, const Config& c);
+Pipeline gemm_pipeline(const std::string& text, const Config& c);
+Pipeline fa_pipeline(const std::string& text, const Config& c);
+
+/// Compares with a reference element by element; `reference` gives value and bound.
+struct Expected {
+  double value, bound;
+};
+std::string first_wrong(const Tensor& got, const std::vector<Expected>& want);
+
+}  // namespace tw::test

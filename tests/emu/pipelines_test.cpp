@@ -1,0 +1,73 @@
+#include "tests/emu/pipelines.h"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <set>
+
+#include "tw/emit/cuda/prelude_cuda.h"
+#include "tw/jit/nvrtc.h"
+
+namespace tw::test {
+namespace {
+
+/// Few in the suite of tests, many in a soak.
+uint64_t seeds(uint64_t few) {
+  const char* text = std::getenv("TW_EMU_SEEDS");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : few;
+}
+
+struct Launch {
+  const char *name, *config;
+};
+const Launch kLaunches[] = {
+    {"rows", "cols=1024 tpr=64 rpb=2 rows=5"},
+    {"rows", "cols=256 tpr=32 rpb=4 rows=9 rms=1"},
+    {"gemv", ""},
+    {"gemv", "n=16 k=512 nb=8 wpb=4"},
+    {"ring", ""},
+    {"ring", "st=3 m=45 n=96"},
+    {"ring", "rank=1 m=64 n=32"},
+    {"ring", "cl=2 st=3 m=40"},
+    {"ring", "cl=4 m=19 grid=1"},
+    {"gemm", "st=4 m=128 n=128 k=256"},
+    {"gemm", "st=5 m=328 n=264 k=208 grid=2"},
+    {"gemm", "st=4 tb=1 m=256 n=264 k=328 grid=2"},
+    {"gemm", "st=4 cm=2 m=384 n=256 k=320"},
+    {"gemm", "st=4 cn=2 m=256 n=384 k=320"},
+    {"gemm", "st=4 sk=2 m=128 n=128 k=512"},
+    {"gemm", "st=4 eb=1 m=256 n=128 k=512"},
+    {"gemm", "st=4 cwg=3 bm=192 m=384 n=128 k=256"},
+    {"gemm", "st=4 bn=48 epw=16 m=128 n=96 k=256"},
+    {"gemm", "st=5 pp=1 m=512 n=256 k=256 grid=2"},
+    {"fa", "sq=128 sk=256"},
+    {"fa", "sq=200 sk=300 heads=2 kvdiv=2"},
+    {"fa", "causal=1 sq=200 sk=328"},
+    {"fa", "bnk=176 osep=0 sq=256 sk=400 heads=2"},
+};
+
+class Pipelines : public testing::TestWithParam<Launch> {};
+
+TEST_P(Pipelines, RunCleanAndRight) {
+  const Pipeline p =
+      pipeline(GetParam().name, kernel_text(GetParam().name), Config(GetParam().config));
+  EXPECT_EQ(first_fault(p, seeds(8)), "");
+}
+
+TEST_P(Pipelines, AreCudaThatNvrtcTakes) {
+  const std::string program =
+      pipeline(GetParam().name, kernel_text(GetParam().name), Config(GetParam().config))
+          .launch.program;
+  std::set<std::string> used;
+  for (const std::string& name : cuda::thread_function_names()) {
+    if (program.find(name) != std::string::npos) used.insert(name);
+  }
+  const std::string text = cuda::thread_prelude(used, cpu::Thread::cuda) + program;
+  EXPECT_NO_THROW(compile_cubin(find_nvrtc(), "sm_90a", text, false));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(kLaunches), [](const auto& info) {
+  return std::string(info.param.name) + std::to_string(info.index);
+});
+
+}  // namespace
+}  // namespace tw::test
