@@ -104,7 +104,8 @@ Program quantize_fp8(DType type, const QuantizeTiling& t) {
     Tile q = where(scale > 0, min(max(quotient(x), -kLargest), kLargest), 0);
     store(Q.tile({m, j}, {t.rows, x.extent(1)}), cast(q, e4m3));
   };
-  // Backwards the second time, as caches have the end of the row; by halves, for their registers.
+  // Where no row is held: backwards the second time, as caches have the end of the row, and by
+  // halves, for their registers.
   const auto by_chunks = [&] {
     const int64_t cols = t.chunk == 0 ? t.cols : t.chunk, half = t.whole ? cols : cols / 2;
     Tile top = k.zeros(f32, {t.rows, 1});
@@ -113,7 +114,7 @@ Program quantize_fp8(DType type, const QuantizeTiling& t) {
     const auto quotient = quotient_by(scale);
     const Index parts = cdiv(K, half);
     for (Index i : k.range(parts)) {
-      const Index j = parts - 1 - i;
+      const Index j = t.whole ? i : parts - 1 - i;
       put(j, values(j, half), scale, quotient);
     }
   };
