@@ -57,13 +57,16 @@ ThreadCase quotient(const std::string& function, double ulps, double share) {
 
 ThreadGroup fused_group() {
   constexpr double kShare = 0x1p-14;
-  ThreadCase erf{"one_plus_erf_bf16", "one_plus_erf_bf16", f32, {"f32"}, "f32", "", {sweep()}, {}};
-  erf.right = [](const Codes& in, uint64_t out) {
-    return near(std::erfc(-real(in[0])), real(out), 0, kShare);
+  const auto sum = [](const char* name, double (*reference)(double)) {
+    return ThreadCase{
+        name, name, f32, {"f32"}, "f32", "", {sweep()}, [=](const Codes& in, uint64_t out) {
+          return near(reference(real(in[0])), real(out), 0, kShare);
+        }};
   };
-  return {
-      "fused",
-      {quotient("over_one_plus_exp", 2.7, 0), quotient("over_one_plus_exp_bf16", 0, kShare), erf}};
+  return {"fused",
+          {quotient("over_one_plus_exp", 2.7, 0), quotient("over_one_plus_exp_bf16", 0, kShare),
+           sum("one_plus_erf_bf16", [](double y) { return std::erfc(-y); }),
+           sum("one_plus_tanh_bf16", [](double y) { return 2 / (1 + std::exp(-2 * y)); })}};
 }
 
 }  // namespace tw::test

@@ -179,12 +179,18 @@ Reg divide(Expression& e, const Op& op, const Coords& at) {
   return e.call(few ? "over_one_plus_exp_bf16" : "over_one_plus_exp", f32, {a, b});
 }
 
-/// 1 + erf y of few digits is short, and keeps them where it is near 0.
+/// 1 + erf y and 1 + tanh y of few digits are short, and keep them where they are near 0.
 Reg add(Expression& e, const Op& op, const Coords& at) {
-  const auto y = one_plus(e.context(), op.out[0], Opcode::erf_fast);
-  if (!y || !e.context().few_digits.contains(op.out[0])) return arithmetic<Opcode::add>(e, op, at);
-  if (const std::optional<Reg> r = look_up(e, op.out[0], at)) return *r;
-  return e.call("one_plus_erf_bf16", f32, {e.value(*y, at)});
+  if (e.context().few_digits.contains(op.out[0])) {
+    for (const auto& [code, function] : {std::pair{Opcode::erf_fast, "one_plus_erf_bf16"},
+                                         {Opcode::tanh_fast, "one_plus_tanh_bf16"}}) {
+      const auto y = one_plus(e.context(), op.out[0], code);
+      if (!y) continue;
+      if (const std::optional<Reg> r = look_up(e, op.out[0], at)) return *r;
+      return e.call(function, f32, {e.value(*y, at)});
+    }
+  }
+  return arithmetic<Opcode::add>(e, op, at);
 }
 
 template <Opcode code>

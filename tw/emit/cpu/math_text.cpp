@@ -168,6 +168,11 @@ TW_INLINE f32 tw_over_one_plus_exp_bf16(f32 a, f32 y) {
   return 0.25f * a * tw_near_reciprocal($fma(e, 0.25f, 0.25f));
 })";
 
+const char* const kOnePlusTanhBf16 = R"(// 1 + tanh y for bf16
+TW_INLINE f32 tw_one_plus_tanh_bf16(f32 y) {
+  return tw_near_reciprocal($fma(tw_near_exp2(y * -2.88539008177792682f), 0.5f, 0.5f));
+})";
+
 // erfc z = e^(-z^2) times a polynomial in 1 / (1 + p z) (the form is that of Hastings).
 const char* const kOnePlusErfBf16 = R"(// 1 + erf y for bf16
 TW_INLINE f32 tw_one_plus_erf_bf16(f32 y) {
@@ -312,6 +317,7 @@ std::vector<PreludeFunction> math_functions() {
       {"near_reciprocal", "",
        "TW_INLINE f32 tw_near_reciprocal(f32 x) { return x > 0x1p126f ? 0.0f : 1.0f / x; }", ""},
       {"over_one_plus_exp_bf16", "near_exp2 near_reciprocal", kOverOnePlusExpBf16, ""},
+      {"one_plus_tanh_bf16", "near_exp2 near_reciprocal", kOnePlusTanhBf16, ""},
       {"one_plus_erf_bf16", "fabs near_exp2 near_reciprocal", kOnePlusErfBf16, ""},
       {"any", "", "", kAny},
       {"quarters", "", "", kQuarters},
