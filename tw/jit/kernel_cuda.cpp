@@ -79,6 +79,7 @@ class CudaBackend : public Backend {
     const cuda::Stream s = stream ? *stream : cuda::Stream::standard(device_);
     const int64_t grid = std::min(call.instances(), most_blocks(v.launch, device_.gpu()));
     const int64_t scratch = v.launch.scratch_bytes;
+    cuda::check_stream(*v.function, s);
     SmallArray<uint64_t, 64> words(call.words());
     call.write_words({words.data(), words.size()},
                      scratch > 0 ? cuda::workspace(s, grid * scratch) : 0);

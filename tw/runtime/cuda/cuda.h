@@ -96,6 +96,7 @@ class Function {
   explicit Function(std::string name) : name_(std::move(name)) {}
   std::string name_;
   Gpu* gpu_ = nullptr;
+  friend void check_stream(const Function&, const Stream&);
   void* handle_ = nullptr;
   std::shared_ptr<const class Module> module_;
   mutable std::atomic<int64_t> shared_allowed_{48 << 10};
@@ -127,6 +128,8 @@ struct LaunchShape {
 /// Starts a kernel that has one parameter, of these words. Allocates nothing. Throws DeviceError
 /// for a shape that the GPU cannot have, and when the launch fails.
 void launch(const Function& f, std::span<const uint64_t> words, const LaunchShape& shape,
+/// Throws UserError when the stream is of another GPU than the kernel.
+void check_stream(const Function& f, const Stream& s);
             const Stream& s);
 
 /// Workspace for launches of a stream, of at least so many bytes, 256-byte aligned. It grows at

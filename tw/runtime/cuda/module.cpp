@@ -46,13 +46,16 @@ static void check_shape(const Gpu& gpu, const std::string& name, const LaunchSha
   refuse("bytes of shared memory in a block", s.shared_bytes, 0, gpu.machine().shared_per_block);
 }
 
+void check_stream(const Function& f, const Stream& s) {
+  if (&s.gpu() == f.gpu_) return;
+  throw UserError(fmt::format("kernel '{}' of {} is launched on a stream of {}", f.name(),
+                              f.gpu_->name(), s.gpu().name()));
+}
+
 void launch(const Function& f, std::span<const uint64_t> words, const LaunchShape& shape,
             const Stream& s) {
   const Gpu& gpu = *f.gpu_;
-  if (&s.gpu() != &gpu) {
-    throw UserError(fmt::format("kernel '{}' of {} is launched on a stream of {}", f.name(),
-                                gpu.name(), s.gpu().name()));
-  }
+  check_stream(f, s);
   check_shape(gpu, f.name(), shape);
   const auto function = static_cast<FunctionHandle>(f.handle_);
   const Current current(gpu);

@@ -9,6 +9,12 @@ namespace tw::cuda {
 static StreamHandle handle_of(const Stream& s) { return static_cast<StreamHandle>(s.handle()); }
 static EventHandle event_of(void* handle) { return static_cast<EventHandle>(handle); }
 
+/// What one GPU made is used in its own streams.
+static void check_same(const char* what, const Gpu& gpu, const char* use, const Stream& s) {
+  if (&s.gpu() == &gpu) return;
+  throw UserError(fmt::format("{} of {} {} a stream of {}", what, gpu.name(), use, s.gpu().name()));
+}
+
 int device_count() {
   try {
     int count = 0;
@@ -58,6 +64,7 @@ Event::~Event() {
 void Event::record(const Stream& s) {
   const Current current(gpu_);
   gpu_.check(gpu_.api().event_record(event_of(handle_), handle_of(s)), "to record an event");
+  check_same("an event", gpu_, "is recorded in", s);
 }
 
 bool Event::done() const {
@@ -80,6 +87,11 @@ void Event::hold(const Stream& s) const {
 double Event::milliseconds(const Event& begin, const Event& end) {
   const Current current(end.gpu_);
   float ms = 0;
+  if (&begin.gpu_ != &end.gpu_) {
+    throw UserError(
+        fmt::format("the time between events of {} and {}", begin.gpu_.name(), end.gpu_.name()),
+        "wanted events of one GPU");
+  }
   end.gpu_.check(end.gpu_.api().event_elapsed(&ms, event_of(begin.handle_), event_of(end.handle_)),
                  "to tell the time between events");
   return ms;
@@ -120,6 +132,7 @@ Graph::~Graph() {
 void Graph::launch(const Stream& s) const {
   const Current current(gpu_);
   gpu_.check(gpu_.api().graph_launch(static_cast<GraphExecHandle>(handle_), handle_of(s)),
+  check_same("a graph", gpu_, "is launched on", s);
              "to launch a graph");
 }
 
