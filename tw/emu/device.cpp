@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <cstring>
 #include <fmt/format.h>
 
 #include "tw/base/env.h"
@@ -77,7 +78,15 @@ class EmuBackend : public Backend {
            const cuda::Stream* stream) const override {
     if (stream) device_.cuda();  // throws
     std::vector<TensorView> args;
-    for (size_t i = 0; i < v.launch.args.size(); ++i) args.push_back(call.argument(i));
+    std::vector<Tensor> workspace;
+    for (size_t i = 0; i < v.launch.args.size(); ++i) {
+      args.push_back(call.argument(i));
+      if (!v.launch.args[i].workspace) continue;
+      TensorView& t = args.back();
+      workspace.push_back(host_tensor(t.dtype, t.dims));
+      t.data = workspace.back().data<char>();
+      std::memset(t.data, 0, static_cast<size_t>(byte_count(t.dtype, t.dims)));
+    }
     const EmuOptions options{
         .seed = first_seed() + launches_++, .resident = kBlocks, .blocks = kBlocks};
     const EmuReport report =

@@ -241,9 +241,10 @@ struct Dim {
   bool chosen() const { return at_most > 0; }
 };
 
-/// scratch: memory of one instance, zero when it begins, that no call gives. Its extents are
-/// constants >= 1; such parameters come after the others.
-enum class ParamKind : uint8_t { in, out, inout, scratch };
+/// What no call gives comes after what a call gives, scratch last.
+/// workspace: memory of the launch, zero when it begins, that all instances share.
+/// scratch: memory of one instance, zero when it begins. Its extents are constants >= 1.
+enum class ParamKind : uint8_t { in, out, inout, workspace, scratch };
 struct Param {
   std::string name;
   ParamKind kind = ParamKind::in;
@@ -255,7 +256,8 @@ struct Param {
 /// One traced kernel. Every value is defined once; a use is dominated by its definition. A load or
 /// gather of an `in` parameter is pure; those of other parameters keep their order with what
 /// writes.
-/// Instances (points of the grid) are unordered.
+/// Instances (points of the grid) are unordered, or with a ticket begin in row-major order: then
+/// one may wait for those before it.
 struct Program {
   std::string name;
   std::vector<Dim> dims;
@@ -264,6 +266,8 @@ struct Program {
   Region body;
   std::vector<Value> values;
   int loops = 0;  ///< loop ids are below this
+  /// The parameter, workspace u64[1], that counts the instances that have begun; no op touches it.
+  std::optional<int> ticket;
 
   const Type& type(ValueId v) const { return values[v].type; }
   ValueId new_value(Type type, SourceLoc at, std::string name = "");
@@ -343,11 +347,13 @@ std::vector<const Op*> messages_of(const Program& p);
 bool is_extent(const Expr& e);
 /// How many dims a call gives.
 size_t given_dims(const Program& p);
-/// The parameters that a call gives: all but scratch.
+/// The parameters that have an address in the text ABI: all but scratch.
 std::span<const Param> arguments(const Program& p);
 
 /// Of a scratch parameter.
 int64_t scratch_bytes(const Param& p);
+/// Those that a call gives.
+std::span<const Param> given(const Program& p);
 
 /// The name of a symbol in text: the dim's name, "pid0", "i3".
 std::string symbol_name(const Program& p, Symbol s);

@@ -78,11 +78,12 @@ class CudaBackend : public Backend {
     call.check_addresses([&](const void* p) { return cuda::memory_fault(device_, p); });
     const cuda::Stream s = stream ? *stream : cuda::Stream::standard(device_);
     const int64_t grid = std::min(call.instances(), most_blocks(v.launch, device_.gpu()));
-    const int64_t scratch = v.launch.scratch_bytes;
+    const int64_t zeroed = call.zeroed_bytes(), all = zeroed + grid * v.launch.scratch_bytes;
     cuda::check_stream(*v.function, s);
     SmallArray<uint64_t, 64> words(call.words());
-    call.write_words({words.data(), words.size()},
-                     scratch > 0 ? cuda::workspace(s, grid * scratch) : 0);
+    const uint64_t memory = all > 0 ? cuda::workspace(s, all) : 0;
+    if (zeroed > 0) cuda::clear(s, memory, zeroed);
+    call.write_words({words.data(), words.size()}, memory, memory + zeroed);
     cuda::launch(*v.function, {words.data(), words.size()},
                  {grid, v.launch.threads, v.launch.shared_bytes}, s);
   }

@@ -47,8 +47,10 @@ class Call {
   Specialisation specialisation() const;
   /// Values of the signature's dims.
   std::span<const int64_t> dims() const { return {dims_.data(), dims_.size()}; }
-  /// The argument of that number, with strides as compiled text gets them.
+  /// The argument of that number, with strides as compiled text gets them; workspace has no address.
   TensorView argument(size_t i) const;
+  /// What all workspace of the program takes: memory of 256-byte aligned zeros.
+  int64_t zeroed_bytes() const { return zeroed_bytes_; }
 
   /// Runs a compiled entry that wants so much scratch, on at most `threads` threads (0: the
   /// pool's). Throws EnvError when there is no memory for scratch, UserError when a check failed:
@@ -59,7 +61,7 @@ class Call {
   /// The same as the parameter of a GPU's kernel: addresses, dims and strides in the order of
   /// TwArgs, then `workspace`.
   size_t words() const { return data_.size() + dims_.size() + strides_.size() + 1; }
-  void write_words(std::span<uint64_t> out, uint64_t workspace) const;
+  void write_words(std::span<uint64_t> out, uint64_t zeroed, uint64_t workspace) const;
   /// Throws UserError naming the argument when fault(address) says why it cannot be used.
   void check_addresses(const std::function<std::string(const void*)>& fault) const;
 
@@ -72,6 +74,10 @@ class Call {
   SmallArray<uint64_t, 17> facts_;
   bool empty_grid_ = false;
   int64_t instances_ = 0;
+  int64_t zeroed_bytes_ = 0;
+
+  /// The address of an argument when workspace begins there.
+  void* address(size_t i, void* zeroed) const;
 };
 
 /// What calls of a program are checked against: the args, dims and grid of a LaunchSpec, which hold
@@ -112,6 +118,7 @@ class Signature {
   std::vector<Extent> grid_;
   size_t axes_ = 0;                                            ///< of all args together
   size_t inputs_ = 0;                                          ///< args that are only read
+  size_t given_ = 0;                                           ///< args but for workspace
   int64_t stream_from_ = std::numeric_limits<int64_t>::max();  ///< written bytes from which stores
                                                                ///< go around the caches
   bool gpu_ = true;

@@ -102,7 +102,7 @@ class Reader {
     const std::string type = word(), use = word();
     std::optional<DType> dtype = dtype_named(type);
     if (!dtype) fail(fmt::format("no dtype '{}'", type));
-    if (use != "r" && use != "w" && use != "rw") fail("wanted r, w or rw");
+    if (use != "r" && use != "w" && use != "rw" && use != "zero") fail("wanted r, w, rw or zero");
     a.dtype = *dtype;
     a.read = use != "w";
     a.written = use != "r";
@@ -110,6 +110,7 @@ class Reader {
   }
 
   std::istringstream lines_, fields_;
+    a.workspace = use == "zero";
   std::string line_;
   int number_ = 0;
   LaunchSpec spec_;
@@ -125,7 +126,7 @@ std::string to_string(const LaunchSpec& s) {
   if (s.threads > 0) out += fmt::format("block {} {}\n", s.threads, s.shared_bytes);
   for (const auto& d : s.dims) out += fmt::format("dim {} {}\n", d.name, d.multiple_of);
   for (const auto& a : s.args) {
-    const char* use = a.written ? a.read ? "rw" : "w" : "r";
+    const char* use = a.workspace ? "zero" : a.written ? a.read ? "rw" : "w" : "r";
     out += fmt::format("arg {} {} {}\n", a.name, name(a.dtype), use);
     for (const Expr& e : a.dims) out += fmt::format("extent {}\n", text(e));
   }

@@ -59,6 +59,7 @@ struct LaunchSpec {
   int threads = 0;            ///< of a GPU's block; 0: text for the CPU
   int64_t shared_bytes = 0;   ///< dynamic shared memory of a GPU's block
 };
+    bool workspace = false;  ///< no call gives it: zero when the launch begins
 
 /// JSON-free text form (one item a line) and back; parse throws UserError on damaged text.
 std::string to_string(const LaunchSpec& s);

@@ -92,6 +92,29 @@ struct Drafted {
 
 /// The kernel's name in text; hashed names differ where texts do.
 Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
+/// The loop over the instances that a block does. With a ticket the block's next instance is the
+/// first that no block has begun: whoever waits for a smaller one waits for a block that runs.
+/// Returns where the number lies, which threads may not read any more when the next is written.
+std::string open_instances(State& s, Writer& out) {
+  if (!s.program().ticket) {
+    out.open(fmt::format("for (i64 instance = {}(); instance < instances; instance += {}()) {{",
+                         s.call("block"), s.call("blocks")));
+    return "";
+  }
+  const auto param = static_cast<size_t>(*s.program().ticket);
+  const int64_t at = round_up(s.shared_most, 16);
+  s.shared_most = at + 16;
+  s.c.prelude.outside("tw_atomic_add_relaxed_device");
+  out.line(fmt::format("u64* const ticket = (u64*)({}() + {});", s.call("shared"), at));
+  out.open("for (;;) {");
+  out.line(fmt::format("if ({}() == 0)", s.call("thread")));
+  out.line(fmt::format("  *ticket = tw_atomic_add_relaxed_device((u64*)args.data[{}], 1);", param));
+  out.line(s.call("sync") + "();");
+  out.line("const i64 instance = (i64)*ticket;");
+  out.line("if (instance >= instances) break;");
+  return "ticket";
+}
+
   const Program& p = s.program();
   Writer declared, cleared, body, out;
   declare_scratch(s, declared, cleared);
@@ -119,8 +142,7 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
                   "__grid_constant__ Args args) {{",
                   threads, entry));
   cpu::declare_instances(p, "args.dims", out);
-  out.open(fmt::format("for (i64 instance = {}(); instance < instances; instance += {}()) {{",
-                       s.call("block"), s.call("blocks")));
+  const std::string ticket = open_instances(s, out);
   const std::string workspace = s.workspace_most == 0
                                     ? "nullptr"
                                     : fmt::format("args.workspace + {}() * {}", s.call("block"),
@@ -128,6 +150,9 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   out.line(fmt::format("body(args, instance, {}(), {});", s.call("shared"), workspace));
   const bool memory = s.shared_most > 0 || s.workspace_most > 0;
   if (memory) out.line(s.call("sync") + "();");
+  if (!ticket.empty())
+    out.line(
+        fmt::format("if ({}() >= instances) break;  // there is one for each", s.call("blocks")));
   out.close();
   out.close();
   const std::string functions = thread_prelude(s.c.prelude.outside(), kind);

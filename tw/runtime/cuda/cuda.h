@@ -135,6 +135,8 @@ void check_stream(const Function& f, const Stream& s);
 /// Workspace for launches of a stream, of at least so many bytes, 256-byte aligned. It grows at
 /// first use; one of a graph is that of the stream it was captured from.
 uint64_t workspace(const Stream& s, int64_t bytes);
+/// Zeros in memory of the stream's GPU, when the work before it is done.
+void clear(const Stream& s, uint64_t memory, int64_t bytes);
 
 /// Copies all elements from the host to the device and back, in the order of the stream; returns
 /// when the host's memory is free to be used. Both are contiguous, of one type and one count of

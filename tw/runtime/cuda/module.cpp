@@ -73,6 +73,13 @@ void launch(const Function& f, std::span<const uint64_t> words, const LaunchShap
   if (code != 0) gpu.fail(code, fmt::format("to launch '{}'", f.name()));
 }
 
+void clear(const Stream& s, uint64_t memory, int64_t bytes) {
+  const Current current(s.gpu());
+  s.gpu().check(s.gpu().api().memory_set(memory, 0, static_cast<size_t>(bytes),
+                                         static_cast<StreamHandle>(s.handle())),
+                "to clear a kernel's workspace");
+}
+
 uint64_t workspace(const Stream& s, int64_t bytes) {
   return s.gpu().workspace(static_cast<StreamHandle>(s.handle()), bytes);
 }
