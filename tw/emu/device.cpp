@@ -74,7 +74,7 @@ class EmuBackend : public Backend {
     return variant(cache.store(key, metadata, object, emitted.text));
   }
 
-  void run(const Call& call, const Variant& v, const Messages&,
+  void run(const Call& call, const Variant& v, const Messages& messages,
            const cuda::Stream* stream) const override {
     if (stream) device_.cuda();  // throws
     std::vector<TensorView> args;
@@ -89,8 +89,12 @@ class EmuBackend : public Backend {
     }
     const EmuOptions options{
         .seed = first_seed() + launches_++, .resident = kBlocks, .blocks = kBlocks};
+    std::vector<char> told(v.launch.messages ? kMessageBytes : 0);
+    if (v.launch.messages) clear_messages(told.data());
     const EmuReport report =
-        emu::run(emu::loaded_text(v.module), v.text, v.launch, args, call.dims(), options);
+        emu::run(emu::loaded_text(v.module), v.text, v.launch, args, call.dims(), options,
+                 v.launch.messages ? told.data() : nullptr);
+    if (v.launch.messages) hear_messages(told.data(), call.program(), call.grid_axes(), messages);
     if (report.clean()) return;
     throw DeviceError(fmt::format("{}: {}", v.launch.entry, report.text),
                       fmt::format("TW_EMU_SEED={} gives it in a first launch", options.seed));

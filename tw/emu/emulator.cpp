@@ -12,6 +12,7 @@
 #include "tw/emu/impl/run.h"
 #include "tw/emu/impl/text.h"
 #include "tw/runtime/fork_mutex.h"
+#include "tw/runtime/launch.h"
 
 namespace tw {
 
@@ -182,7 +183,7 @@ ForkMutex& one_launch() {
 
 EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpec& spec,
               std::span<const TensorView> args, std::span<const int64_t> dims,
-              const EmuOptions& options) {
+              const EmuOptions& options, char* messages) {
   if (args.size() != spec.args.size() || dims.size() != spec.dims.size() || spec.threads < 1)
     throw InternalError("an emulated launch does not fit its spec", to_string(spec));
   const std::lock_guard<ForkMutex> held(one_launch());
@@ -202,10 +203,14 @@ EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpe
   }
   const size_t workspace =
       memory.add({.name = "workspace", .bytes = spec.scratch_bytes * grid.blocks}, 0);
+  const int64_t told = messages ? kMessageBytes : 0;
+  const size_t inbox = memory.add({.name = "messages", .bytes = told, .initialised = true}, 0);
   memory.build();
   arguments.bring(memory);
+  if (messages) std::memcpy(memory.region(inbox).begin, messages, kMessageBytes);
   std::vector<uint64_t> words = parameter(arguments, args, dims, memory);
-  words.push_back(reinterpret_cast<uintptr_t>(memory.region(workspace).begin));
+  for (const size_t region : {workspace, inbox})
+    words.push_back(reinterpret_cast<uintptr_t>(memory.region(region).begin));
   grid.parameter = words.data();
 
   FiberStacks& stacks =
@@ -214,6 +219,7 @@ EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpe
   Machine machine(*loaded.table, memory, stacks, grid, options.seed);
   const std::optional<Finding> finding = machine.run();
   arguments.take_back(memory);
+  if (messages) std::memcpy(messages, memory.region(inbox).begin, kMessageBytes);
   return finding ? report(*finding, loaded, text) : EmuReport{};
 }
 
@@ -222,7 +228,10 @@ EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpe
 EmuReport run_emulated(const std::string& text, const LaunchSpec& spec,
                        std::span<const TensorView> args, std::span<const int64_t> dims,
                        const EmuOptions& options) {
-  return emu::run(emu::load_text(text, spec.entry), text, spec, args, dims, options);
+  std::vector<char> messages(spec.messages ? kMessageBytes : 0);
+  if (spec.messages) clear_messages(messages.data());
+  return emu::run(emu::load_text(text, spec.entry), text, spec, args, dims, options,
+                  spec.messages ? messages.data() : nullptr);
 }
 
 }  // namespace tw

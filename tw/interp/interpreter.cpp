@@ -236,6 +236,10 @@ Message Machine::message(const Op& op) const {
 
 void Machine::check(const Op& op) {
   const Elements& mask = in(op).data;
+  if (in_type(op) == i64) {
+    if (mask[0].undecided || mask[0].i == kAllTrue) return;
+    throw failed_check(message(op), pids_, mask[0].i);
+  }
   for (size_t e = 0; e < mask.size(); ++e)
     if (!mask[e].undecided && mask[e].i == 0)
       throw failed_check(message(op), pids_, static_cast<int64_t>(e));

@@ -111,6 +111,9 @@ struct CastAttr {
   Expr seed;
   bool operator==(const CastAttr&) const = default;
 };
+/// Lowered, an assert's operand is not its mask but the number of the mask's first false element,
+/// an i64 of one element: this when all hold.
+inline constexpr int64_t kAllTrue = INT64_MAX;
 /// Constants of the result's dtype, kLeastTable to kLargestTable of them.
 struct TableAttr {
   std::vector<Number> entries;
@@ -263,11 +266,11 @@ struct Program {
   std::vector<Dim> dims;
   std::vector<Param> params;
   std::vector<Expr> grid;  ///< extents, of dim symbols; instance coordinates are Symbol{pid, axis}
+  /// The parameter, workspace u64[1], that counts the instances that have begun; no op touches it.
+  std::optional<int> ticket;
   Region body;
   std::vector<Value> values;
   int loops = 0;  ///< loop ids are below this
-  /// The parameter, workspace u64[1], that counts the instances that have begun; no op touches it.
-  std::optional<int> ticket;
 
   const Type& type(ValueId v) const { return values[v].type; }
   ValueId new_value(Type type, SourceLoc at, std::string name = "");
@@ -349,11 +352,11 @@ bool is_extent(const Expr& e);
 size_t given_dims(const Program& p);
 /// The parameters that have an address in the text ABI: all but scratch.
 std::span<const Param> arguments(const Program& p);
+/// Those that a call gives.
+std::span<const Param> given(const Program& p);
 
 /// Of a scratch parameter.
 int64_t scratch_bytes(const Param& p);
-/// Those that a call gives.
-std::span<const Param> given(const Program& p);
 
 /// The name of a symbol in text: the dim's name, "pid0", "i3".
 std::string symbol_name(const Program& p, Symbol s);

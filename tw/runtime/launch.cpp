@@ -363,13 +363,17 @@ void* Call::address(size_t i, void* zeroed) const {
   return at;
 }
 
-void Call::write_words(std::span<uint64_t> out, uint64_t zeroed, uint64_t workspace) const {
+size_t Call::grid_axes() const { return signature_.spec_.grid.size(); }
+const std::string& Call::program() const { return signature_.program_; }
+
+void Call::write_words(std::span<uint64_t> out, const Memory& memory) const {
   uint64_t* to = out.data();
   for (size_t i = 0; i < data_.size(); ++i)
-    *to++ = reinterpret_cast<uint64_t>(address(i, reinterpret_cast<void*>(zeroed)));
+    *to++ = reinterpret_cast<uint64_t>(address(i, reinterpret_cast<void*>(memory.zeroed)));
   for (int64_t n : dims_) *to++ = static_cast<uint64_t>(n);
   for (int64_t n : strides_) *to++ = static_cast<uint64_t>(n);
-  *to = workspace;
+  *to++ = memory.workspace;
+  *to = memory.messages;
 }
 
 TensorView Call::argument(size_t i) const {
@@ -445,7 +449,8 @@ void Call::run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threa
     zeroed = host_tensor(u8, {zeroed_bytes_});
     std::memset(zeroed.data<char>(), 0, static_cast<size_t>(zeroed_bytes_));
   }
-  for (size_t i = 0; i < data_.size(); ++i) data[i] = address(i, zeroed_bytes_ > 0 ? zeroed.data<char>() : nullptr);
+  for (size_t i = 0; i < data_.size(); ++i)
+    data[i] = address(i, zeroed_bytes_ > 0 ? zeroed.data<char>() : nullptr);
   const TwArgs args{data.data(), dims_.data(), strides_.data(), &host};
   if (const int code = entry(&args); code != 0) {
     throw InternalError(fmt::format("{}: the kernel returned {}", signature_.program_, code));

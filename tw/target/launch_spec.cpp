@@ -71,6 +71,10 @@ class Reader {
       spec_.entry = word();
     } else if (what == "scratch") {
       spec_.scratch_bytes = integer();
+    } else if (what == "in_order") {
+      spec_.in_order = true;
+    } else if (what == "messages") {
+      spec_.messages = true;
     } else if (what == "block") {
       block();
     } else if (what == "dim") {
@@ -106,11 +110,11 @@ class Reader {
     a.dtype = *dtype;
     a.read = use != "w";
     a.written = use != "r";
+    a.workspace = use == "zero";
     spec_.args.push_back(std::move(a));
   }
 
   std::istringstream lines_, fields_;
-    a.workspace = use == "zero";
   std::string line_;
   int number_ = 0;
   LaunchSpec spec_;
@@ -124,6 +128,8 @@ std::string to_string(const LaunchSpec& s) {
   };
   std::string out = fmt::format("{}\nentry {}\nscratch {}\n", kHeader, s.entry, s.scratch_bytes);
   if (s.threads > 0) out += fmt::format("block {} {}\n", s.threads, s.shared_bytes);
+  if (s.in_order) out += "in_order\n";
+  if (s.messages) out += "messages\n";
   for (const auto& d : s.dims) out += fmt::format("dim {} {}\n", d.name, d.multiple_of);
   for (const auto& a : s.args) {
     const char* use = a.workspace ? "zero" : a.written ? a.read ? "rw" : "w" : "r";

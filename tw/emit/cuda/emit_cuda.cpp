@@ -81,7 +81,9 @@ std::string args_struct(const Program& p) {
   if (!arguments(p).empty()) text += fmt::format("  void* data[{}];\n", arguments(p).size());
   if (!p.dims.empty()) text += fmt::format("  i64 dims[{}];\n", p.dims.size());
   if (strides != 0) text += fmt::format("  i64 strides[{}];\n", strides);
-  return text + "  u8* workspace;\n};\n";
+  text += "  u8* workspace;\n";
+  if (!messages_of(p).empty()) text += "  u8* messages;\n";
+  return text + "};\n";
 }
 
 struct Drafted {
@@ -90,8 +92,6 @@ struct Drafted {
   int64_t shared_bytes = 0, workspace_bytes = 0;
 };
 
-/// The kernel's name in text; hashed names differ where texts do.
-Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
 /// The loop over the instances that a block does. With a ticket the block's next instance is the
 /// first that no block has begun: whoever waits for a smaller one waits for a block that runs.
 /// Returns where the number lies, which threads may not read any more when the next is written.
@@ -115,6 +115,8 @@ std::string open_instances(State& s, Writer& out) {
   return "ticket";
 }
 
+/// The kernel's name in text; hashed names differ where texts do.
+Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   const Program& p = s.program();
   Writer declared, cleared, body, out;
   declare_scratch(s, declared, cleared);
@@ -148,24 +150,16 @@ std::string open_instances(State& s, Writer& out) {
                                     : fmt::format("args.workspace + {}() * {}", s.call("block"),
                                                   round_up(s.workspace_most, 16));
   out.line(fmt::format("body(args, instance, {}(), {});", s.call("shared"), workspace));
-  const bool memory = s.shared_most > 0 || s.workspace_most > 0;
-  if (memory) out.line(s.call("sync") + "();");
   if (!ticket.empty())
     out.line(
         fmt::format("if ({}() >= instances) break;  // there is one for each", s.call("blocks")));
+  const bool memory = s.shared_most > 0 || s.workspace_most > 0;
+  if (memory) out.line(s.call("sync") + "();");
   out.close();
   out.close();
   const std::string functions = thread_prelude(s.c.prelude.outside(), kind);
   return {fmt::format("{}\n{}\n{}", functions, s.c.prelude.text(""), out.text()), threads,
           s.shared_most, round_up(s.workspace_most, 16)};
-}
-
-void refuse_messages(const Program& p) {
-  walk(p, [](const Op& op) {
-    if (op.code == Opcode::print || op.code == Opcode::assert_)
-      throw UserError(op.at, fmt::format("'{}' does not run on GPUs", info(op.code).name),
-                      "run the program on cpu:0, or compile it unchecked and without prints");
-  });
 }
 
 }  // namespace
@@ -186,7 +180,6 @@ EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const Gpu
 EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const Specialisation& s,
                          const GpuMachine& machine, const Mapping& mapping, bool debug_lines,
                          cpu::Thread kind) {
-  cuda::refuse_messages(lowered);
   const Program p = cpu::with_safe_names(lowered);
   std::set<ValueId> scattered;
   bool panels = true;
@@ -208,6 +201,7 @@ EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const
     launch.threads = t.threads;
     launch.shared_bytes = t.shared_bytes;
     launch.scratch_bytes = t.workspace_bytes;
+    launch.messages = !messages_of(lowered).empty();
     return {t.text, launch};
   }
 }

@@ -29,5 +29,6 @@ std::string thread_prelude(const std::set<std::string>& used, cpu::Thread kind);
 std::vector<ThreadFunction> warp_functions();
 std::vector<ThreadFunction> matrix_functions();
 std::vector<ThreadFunction> atomic_functions();
+std::vector<ThreadFunction> message_functions();
 
 }  // namespace tw::cuda

@@ -42,11 +42,13 @@ Stream Stream::of(const Device& d, void* handle) { return {d.cuda(), handle, nul
 void Stream::synchronize() const {
   const Current current(*gpu_);
   gpu_->check(gpu_->api().stream_synchronize(handle_of(*this)), "to finish the work of a stream");
+  gpu_->hear(this);
 }
 
 void synchronize(const Device& d) {
   const Current current(d.cuda());
   d.cuda().check(d.cuda().api().context_synchronize(), "to finish its work");
+  d.cuda().hear(nullptr);
 }
 
 Event::Event(const Device& d) : gpu_(d.cuda()) {
@@ -62,9 +64,9 @@ Event::~Event() {
 }
 
 void Event::record(const Stream& s) {
+  check_same("an event", gpu_, "is recorded in", s);
   const Current current(gpu_);
   gpu_.check(gpu_.api().event_record(event_of(handle_), handle_of(s)), "to record an event");
-  check_same("an event", gpu_, "is recorded in", s);
 }
 
 bool Event::done() const {
@@ -85,13 +87,13 @@ void Event::hold(const Stream& s) const {
 }
 
 double Event::milliseconds(const Event& begin, const Event& end) {
-  const Current current(end.gpu_);
-  float ms = 0;
   if (&begin.gpu_ != &end.gpu_) {
     throw UserError(
         fmt::format("the time between events of {} and {}", begin.gpu_.name(), end.gpu_.name()),
         "wanted events of one GPU");
   }
+  const Current current(end.gpu_);
+  float ms = 0;
   end.gpu_.check(end.gpu_.api().event_elapsed(&ms, event_of(begin.handle_), event_of(end.handle_)),
                  "to tell the time between events");
   return ms;
@@ -130,9 +132,9 @@ Graph::~Graph() {
 }
 
 void Graph::launch(const Stream& s) const {
+  check_same("a graph", gpu_, "is launched on", s);
   const Current current(gpu_);
   gpu_.check(gpu_.api().graph_launch(static_cast<GraphExecHandle>(handle_), handle_of(s)),
-  check_same("a graph", gpu_, "is launched on", s);
              "to launch a graph");
 }
 
