@@ -100,7 +100,7 @@ TEST(Parse, SaysWhatIsWrongInTheHeader) {
       {"program p\nin X: f32[M]", "unknown name 'M'"},
       {"program p\nin X: f32[]\nin X: f32[]", "two parameters are named 'X'"},
       {"program p\ndim N\nin X: f32[N + 1]\ngrid (1)", "must be dims or constants >= 0"},
-      {"program p\nthing X", "got 'thing', wanted dim, in, out, inout, scratch or grid"},
+      {"program p\nthing X", "got 'thing', wanted dim, in, out, inout, workspace, scratch or grid"},
       {"program p\ngrid ()", "the grid has no axes, wanted 1 to 3"},
       {"program p\ngrid (1, 1, 1, 1)", "the grid has 4 axes, not 1 to 3"},
       {"program p\ngrid (pid0)", "unknown name 'pid0'"},

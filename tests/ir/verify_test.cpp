@@ -44,8 +44,22 @@ const Break kBreaks[] = {
      [](Program& p) { p.params[0].dims[0] = Expr::symbol(SymbolKind::dim, 7); }},
     {"parameter 'X' has an unknown dtype",
      [](Program& p) { p.params[0].dtype = static_cast<DType>(99); }},
-    {"scratch stands before parameters that a call gives",
+    {"parameters that a call gives come first, then workspace, then scratch",
      [](Program& p) { p.params[0].kind = ParamKind::scratch; }},
+    {"parameters that a call gives come first, then workspace, then scratch",
+     [](Program& p) { p.params[0].kind = ParamKind::workspace; }},
+    {"workspace 'T' holds elements of less than a byte",
+     [](Program& p) {
+       p.params[4].kind = ParamKind::workspace;
+       p.params[4].dtype = i4;
+     }},
+    {"parameter 99 of the ticket is out of range", [](Program& p) { p.ticket = 99; }},
+    {"'X' counts instances: wanted workspace u64[1]", [](Program& p) { p.ticket = 0; }},
+    {"touches 'Z', which counts instances",
+     [](Program& p) {
+       p.params[3] = {"Z", ParamKind::workspace, u64, {1}, {}};
+       p.ticket = 3;
+     }},
     {"an extent of scratch 'T' is a dim",
      [](Program& p) { p.params[4].dims[0] = Expr::symbol(SymbolKind::dim, 0); }},
     {"scratch u32[0,16] has an extent of 0", [](Program& p) { p.params[4].dims[0] = 0; }},

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "tw/base/error.h"
 #include "tw/jit/kernel.h"
@@ -254,6 +255,125 @@ TEST_F(CudaKernel, LaunchesAreCheap) {
   }
   std::nth_element(us.begin(), us.begin() + 500, us.end());
   EXPECT_LT(us[500], 30);  // a fraction of this where nothing else runs: bench/launch_times
+}
+
+/// y = x, which is checked and printed.
+static Program watched() {
+  return parse(
+      "program watched\nin x: i32[2, 64]\nout y: i32[2, 64]\ngrid (2)\n"
+      "%0 = load x{pid0, 0} : i32[1,64]\n%1 = full 0 : i32[1,1]\n%2 = lt %1, %0 : b1[1,64]\n"
+      "assert %2 \"x is positive\" // k.cpp:7\n%3 = slice %0 at (0, 0) : i32[1,2]\n"
+      "print %3 \"first\"\nstore %0 to y{pid0, 0}\n");
+}
+
+/// What a kernel would leave in its messages.
+static void leave(uint64_t messages, int64_t part, std::vector<int64_t> record,
+                  std::vector<int32_t> elements = {}) {
+  auto* const begin = reinterpret_cast<char*>(messages) + part;
+  auto* const head = reinterpret_cast<MessagePart*>(begin);
+  const uint64_t bytes = 48 + (elements.size() * 4 + 15) / 16 * 16;
+  if (head->used + bytes > head->bytes) {
+    ++head->lost;
+    return;
+  }
+  record.insert(record.begin(), static_cast<int64_t>(bytes));
+  std::copy(record.begin(), record.end(), reinterpret_cast<int64_t*>(begin + head->used));
+  std::copy(elements.begin(), elements.end(), reinterpret_cast<int32_t*>(begin + head->used + 48));
+  head->used += bytes;
+}
+
+TEST_F(CudaKernel, MessagesAreHeardWhenTheStreamIsDone) {
+  std::string heard;
+  const PrintLines hear = [&](std::string_view lines) { heard += lines; };
+  const Kernel k = compile(watched(), device, {.checked = true, .print = hear});
+  const Tensor x = empty(device, i32, {2, 64}), y = empty(device, i32, {2, 64});
+  const cuda::Stream s = cuda::Stream::make(device), other = cuda::Stream::make(device);
+  fake.parameter_words = 8;  // data, strides, workspace, messages
+  k.launch(s, {x}, {y});
+  k.launch(other, {x}, {y});
+  const uint64_t messages = fake.launches.at(0).words[7], others = fake.launches.at(1).words[7];
+  ASSERT_NE(messages, others);
+  EXPECT_EQ(fake.allocated.at(reinterpret_cast<void*>(messages)).bytes, size_t{kMessageBytes});
+  leave(messages, kCheckBytes, {1, 1, 0, 0, -1}, {5, -6});
+  cuda::synchronize(device);
+  EXPECT_EQ(heard, "first (1) [0, :] = 5 -6\n");
+  s.synchronize();
+  leave(messages, 0, {0, 1, 0, 0, 63});
+  leave(messages, 0, {0, 0, 0, 0, 3});
+  leave(others, kCheckBytes, {1, 0, 0, 0, -1}, {7, 8});
+  TW_EXPECT_ERROR(UserError,
+                  "k.cpp:7: error: check failed: x is positive, at element [0, 3] of instance (0)",
+                  [&] { s.synchronize(); });
+  EXPECT_EQ(heard, "first (1) [0, :] = 5 -6\n") << "the other stream is not done";
+  s.synchronize();
+  other.synchronize();
+  EXPECT_EQ(heard, "first (1) [0, :] = 5 -6\nfirst (0) [0, :] = 7 8\n");
+}
+
+/// A copy waits for its stream.
+TEST_F(CudaKernel, CopiesHearMessagesToo) {
+  const Kernel k = compile(watched(), device, {.checked = true, .print = [](std::string_view) {}});
+  const Tensor x = empty(device, i32, {2, 64}), y = empty(device, i32, {2, 64});
+  fake.parameter_words = 8;
+  k({x}, {y});
+  leave(fake.launches.at(0).words[7], 0, {0, 1, 0, 0, 0});
+  TW_EXPECT_ERROR(UserError, "at element [0, 0] of instance (1)",
+                  [&] { cuda::to_host(device, y); });
+  cuda::to_host(device, y);
+}
+
+TEST_F(CudaKernel, PrintsWithoutRoomAreCounted) {
+  std::string heard;
+  const PrintLines hear = [&](std::string_view lines) { heard = lines; };
+  const Kernel k = compile(watched(), device, {.print = hear});
+  const Tensor x = empty(device, i32, {2, 64}), y = empty(device, i32, {2, 64});
+  fake.parameter_words = 8;
+  k({x}, {y});
+  const int64_t fit = (kMessageBytes - kCheckBytes - 32) / 64;
+  for (int64_t i = 0; i < fit + 3; ++i)
+    leave(fake.launches.at(0).words[7], kCheckBytes, {0, 0, 0, 0, -1}, {1, 2});
+  cuda::synchronize(device);
+  EXPECT_EQ(heard, "watched: 3 more prints found no room in 1044480 bytes\n");
+}
+
+TEST_F(CudaKernel, WorkspaceIsClearedInTheStream) {
+  const Kernel k = compile(parse("program counted\ndim N\nout y: i32[N]\nworkspace w: i32[N]\n"
+                                 "workspace t: u64[1]\ngrid (N) ticket t\n"
+                                 "%0 = load w{pid0} : i32[1]\nstore %0 to y{pid0}\n"),
+                           device);
+  const Tensor y = empty(device, i32, {100});
+  fake.parameter_words = 3;
+  k({}, {y});
+  const std::vector<uint64_t> words = fake.launches.at(0).words;
+  EXPECT_EQ(words[2] - words[1], 512u);  // 400 bytes, in steps of 256
+  auto* const memory = reinterpret_cast<unsigned char*>(words[1]);
+  std::fill_n(memory, 520, 1);
+  k({}, {y});
+  EXPECT_EQ(fake.launches.at(1).words, words);
+  EXPECT_EQ(std::count(memory, memory + 520, 0), 520);
+}
+
+/// Each device has the program's kernels of its own, and threads may use both at once.
+TEST_F(CudaKernel, DevicesHaveKernelsOfTheirOwn) {
+  const Device other = Device::open("cuda:1");
+  const Kernel here = compile(scale(3), device), there = compile(scale(3), other);
+  const int modules = fake.modules;
+  std::vector<std::thread> threads;
+  for (const auto& [kernel, d] : {std::pair{&here, &device}, std::pair{&there, &other}}) {
+    threads.emplace_back([kernel = kernel, d = d] {
+      const Tensor x = empty(*d, f32, {64}), y = empty(*d, f32, {64});
+      for (int i = 0; i < 20; ++i) (*kernel)({x}, {y});
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(fake.modules, modules + 2);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(std::ranges::count(fake.launches, i, &FakeCuda::Launch::device), 20);
+  const Tensor x = empty(device, f32, {64}), y = empty(device, f32, {64});
+  const size_t allocated = fake.allocated.size();
+  TW_EXPECT_ERROR(UserError, "of cuda:0 is launched on a stream of cuda:1",
+                  [&] { here.launch(cuda::Stream::make(other), {x}, {y}); });
+  EXPECT_EQ(fake.allocated.size(), allocated);
 }
 
 }  // namespace tw::test

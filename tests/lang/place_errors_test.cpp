@@ -93,6 +93,12 @@ static const std::vector<Case> kPlaces = {
        k.input("X", f32, {4});
        k.scratch("X", f32, {4});
      }},
+    {"workspace of bits", __LINE__, [](Trace& k) { k.workspace("w", i4, {8}); }},
+    {"in order twice", __LINE__,
+     [](Trace& k) {
+       k.in_order();
+       k.in_order();
+     }},
     {"gather in a combiner", __LINE__,
      [](Trace& k) {
        TensorRef X = k.input("X", f32, {k.dim("N")});

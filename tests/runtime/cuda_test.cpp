@@ -59,8 +59,9 @@ TEST_F(Cuda, OldDriversAndGpusAreToldWithGotAndWanted) {
                   [] { Device::open("cuda:0"); });
   fake.version = 13000;
   fake.major = 7;
-  TW_EXPECT_ERROR(EnvError, "cuda:1 'Fake 1' has compute capability 7.0: wanted 8.0 or later",
-                  [] { Device::open("cuda:1"); });
+  fake.devices = 8;  // one that no other test opens
+  TW_EXPECT_ERROR(EnvError, "cuda:7 'Fake 7' has compute capability 7.0: wanted 8.0 or later",
+                  [] { Device::open("cuda:7"); });
 }
 
 TEST_F(Cuda, DriversThatDoNotStartAreTold) {

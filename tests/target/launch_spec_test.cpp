@@ -54,6 +54,19 @@ TEST(LaunchSpec, BlocksOfAGpuGoThroughText) {
   EXPECT_EQ(parse_launch_spec(to_string(example())).threads, 0);
 }
 
+TEST(LaunchSpec, WorkspaceAndOrderGoThroughText) {
+  LaunchSpec s = example();
+  s.args[4].workspace = s.in_order = true;
+  const std::string text = to_string(s);
+  EXPECT_THAT(text, testing::HasSubstr("scratch 4096\nin_order\ndim M 1\n"));
+  EXPECT_THAT(text, testing::HasSubstr("arg D i32 zero\nextent M\n"));
+  const LaunchSpec back = parse_launch_spec(text);
+  EXPECT_TRUE(back.in_order);
+  EXPECT_TRUE(back.args[4].workspace && back.args[4].read && back.args[4].written);
+  EXPECT_FALSE(back.args[3].workspace);
+  EXPECT_EQ(to_string(back), text);
+}
+
 TEST(LaunchSpec, EveryTruncationIsAnError) {
   const std::string text = to_string(example());
   for (size_t n = 0; n + 4 < text.size(); n += 3) {
@@ -74,7 +87,7 @@ TEST(LaunchSpec, DamagedTextIsNamedByLine) {
   damaged("line 2: 'block 0 0': wanted 1 to 1024 threads", "launch1\nblock 0 0\nend\n");
   damaged("line 2: 'block 1025 0': wanted 1 to 1024", "launch1\nblock 1025 0\nend\n");
   damaged("no dtype 'f33'", "launch1\narg A f33 r\nend\n");
-  damaged("wanted r, w or rw", "launch1\narg A f32 x\nend\n");
+  damaged("wanted r, w, rw or zero", "launch1\narg A f32 x\nend\n");
   damaged("line 2: 'extent 3': no such item", "launch1\nextent 3\nend\n");
   damaged("line 3: 'grid Q'", "launch1\ndim M 1\ngrid Q\nend\n");
 }

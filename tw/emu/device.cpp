@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <cstring>
 #include <fmt/format.h>
 
 #include "tw/base/env.h"
@@ -73,15 +74,27 @@ class EmuBackend : public Backend {
     return variant(cache.store(key, metadata, object, emitted.text));
   }
 
-  void run(const Call& call, const Variant& v, const Messages&,
+  void run(const Call& call, const Variant& v, const Messages& messages,
            const cuda::Stream* stream) const override {
     if (stream) device_.cuda();  // throws
     std::vector<TensorView> args;
-    for (size_t i = 0; i < v.launch.args.size(); ++i) args.push_back(call.argument(i));
+    std::vector<Tensor> workspace;
+    for (size_t i = 0; i < v.launch.args.size(); ++i) {
+      args.push_back(call.argument(i));
+      if (!v.launch.args[i].workspace) continue;
+      TensorView& t = args.back();
+      workspace.push_back(host_tensor(t.dtype, t.dims));
+      t.data = workspace.back().data<char>();
+      std::memset(t.data, 0, static_cast<size_t>(byte_count(t.dtype, t.dims)));
+    }
     const EmuOptions options{
         .seed = first_seed() + launches_++, .resident = kBlocks, .blocks = kBlocks};
+    std::vector<char> told(v.launch.messages ? kMessageBytes : 0);
+    if (v.launch.messages) clear_messages(told.data());
     const EmuReport report =
-        emu::run(emu::loaded_text(v.module), v.text, v.launch, args, call.dims(), options);
+        emu::run(emu::loaded_text(v.module), v.text, v.launch, args, call.dims(), options,
+                 v.launch.messages ? told.data() : nullptr);
+    if (v.launch.messages) hear_messages(told.data(), call.program(), call.grid_axes(), messages);
     if (report.clean()) return;
     throw DeviceError(fmt::format("{}: {}", v.launch.entry, report.text),
                       fmt::format("TW_EMU_SEED={} gives it in a first launch", options.seed));

@@ -12,6 +12,7 @@
 #include "tw/emu/impl/run.h"
 #include "tw/emu/impl/text.h"
 #include "tw/runtime/fork_mutex.h"
+#include "tw/runtime/launch.h"
 
 namespace tw {
 
@@ -144,10 +145,11 @@ class Parameter {
   std::vector<Line> words_;
 };
 
-/// `workspace` is the last word in front of the tensor maps.
+/// `regions`, the workspace and what checks and prints tell of, are the last words in front of the
+/// tensor maps.
 std::vector<uint64_t> parameter(const Arguments& args, const LaunchSpec& spec,
                                 std::span<const TensorView> views, std::span<const int64_t> dims,
-                                Memory& memory, size_t workspace) {
+                                Memory& memory, std::initializer_list<size_t> regions) {
   std::vector<uint64_t> words;
   for (size_t i = 0; i < views.size(); ++i) {
     words.push_back(reinterpret_cast<uintptr_t>(args.data(memory, i)));
@@ -156,8 +158,10 @@ std::vector<uint64_t> parameter(const Arguments& args, const LaunchSpec& spec,
   for (const TensorView& v : views) {
     for (const int64_t s : v.strides) words.push_back(static_cast<uint64_t>(s));
   }
-  if (spec.tensor_maps.empty() || spec.scratch_bytes > 0)
-    words.push_back(reinterpret_cast<uintptr_t>(memory.region(workspace).begin));
+  for (const size_t region : regions) {
+    if (spec.tensor_maps.empty() || memory.region(region).bytes > 0)
+      words.push_back(reinterpret_cast<uintptr_t>(memory.region(region).begin));
+  }
   for (size_t i = 0; i < spec.tensor_maps.size(); ++i) {
     words.resize((words.size() + Parameter::kWords - 1) / Parameter::kWords * Parameter::kWords);
     const size_t arg = spec.tensor_maps[i].arg;
@@ -226,7 +230,7 @@ ForkMutex& one_launch() {
 
 EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpec& spec,
               std::span<const TensorView> args, std::span<const int64_t> dims,
-              const EmuOptions& options) {
+              const EmuOptions& options, char* messages) {
   if (args.size() != spec.args.size() || dims.size() != spec.dims.size() || spec.threads < 1)
     throw InternalError("an emulated launch does not fit its spec", to_string(spec));
   const std::lock_guard<ForkMutex> held(one_launch());
@@ -249,9 +253,12 @@ EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpe
   }
   const size_t workspace =
       memory.add({.name = "workspace", .bytes = spec.scratch_bytes * grid.blocks}, 0);
+  const int64_t told = messages ? kMessageBytes : 0;
+  const size_t inbox = memory.add({.name = "messages", .bytes = told, .initialised = true}, 0);
   memory.build();
   arguments.bring(memory);
-  const Parameter words(parameter(arguments, spec, args, dims, memory, workspace));
+  if (messages) std::memcpy(memory.region(inbox).begin, messages, kMessageBytes);
+  const Parameter words(parameter(arguments, spec, args, dims, memory, {workspace, inbox}));
   grid.parameter = words.data();
 
   FiberStacks& stacks =
@@ -260,6 +267,7 @@ EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpe
   Machine machine(*loaded.table, memory, stacks, grid, options.seed);
   const std::optional<Finding> finding = machine.run();
   arguments.take_back(memory);
+  if (messages) std::memcpy(messages, memory.region(inbox).begin, kMessageBytes);
   return finding ? report(*finding, loaded, text) : EmuReport{};
 }
 
@@ -268,7 +276,10 @@ EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpe
 EmuReport run_emulated(const std::string& text, const LaunchSpec& spec,
                        std::span<const TensorView> args, std::span<const int64_t> dims,
                        const EmuOptions& options) {
-  return emu::run(emu::load_text(text, spec.entry), text, spec, args, dims, options);
+  std::vector<char> messages(spec.messages ? kMessageBytes : 0);
+  if (spec.messages) clear_messages(messages.data());
+  return emu::run(emu::load_text(text, spec.entry), text, spec, args, dims, options,
+                  spec.messages ? messages.data() : nullptr);
 }
 
 }  // namespace tw

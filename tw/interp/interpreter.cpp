@@ -205,8 +205,10 @@ void Machine::atomic(const Op& op) {
   const auto& a = op.as<AtomicAttr>();
   ParamMemory& memory = memory_[static_cast<size_t>(a.view.param)];
   const DType t = p_.params[static_cast<size_t>(a.view.param)].dtype;
-  // What an element was before depends on the order of instances.
-  const bool ordered = !bounded_ || tw::count(launch_.grid) == 1 || is_scratch(a.view.param);
+  // What an element was before depends on the order of instances. Where they begin in order they
+  // wait for what they look at.
+  const bool ordered =
+      !bounded_ || tw::count(launch_.grid) == 1 || is_scratch(a.view.param) || p_.ticket;
   // And so does what it is after.
   const bool takes_turns = a.op == AtomicOp::exch || a.op == AtomicOp::cas;
   Elements before;
@@ -234,6 +236,10 @@ Message Machine::message(const Op& op) const {
 
 void Machine::check(const Op& op) {
   const Elements& mask = in(op).data;
+  if (in_type(op) == i64) {
+    if (mask[0].undecided || mask[0].i == kAllTrue) return;
+    throw failed_check(message(op), pids_, mask[0].i);
+  }
   for (size_t e = 0; e < mask.size(); ++e)
     if (!mask[e].undecided && mask[e].i == 0)
       throw failed_check(message(op), pids_, static_cast<int64_t>(e));
@@ -417,7 +423,7 @@ Interpretation interpret(const Program& p, const std::vector<TensorView>& inputs
   Machine machine(checked, launch, options);
   machine.run();
   Interpretation r;
-  for (size_t i = 0; i < launch.tensors.size(); ++i)
+  for (size_t i = 0; i < given(p).size(); ++i)
     if (p.params[i].kind != ParamKind::in) r.outputs.push_back(machine.elements(i));
   return r;
 }

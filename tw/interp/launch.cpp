@@ -1,6 +1,7 @@
 #include "tw/interp/launch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <fmt/format.h>
 #include <optional>
 
@@ -15,7 +16,7 @@ using DimValues = std::vector<std::optional<int64_t>>;
 std::vector<TensorView> in_declaration_order(const Program& p,
                                              const std::vector<TensorView>& inputs,
                                              const std::vector<TensorView>& outputs) {
-  const std::span<const Param> params = arguments(p);
+  const std::span<const Param> params = given(p);
   const auto want_in = static_cast<size_t>(
       std::ranges::count_if(params, [](const Param& a) { return a.kind == ParamKind::in; }));
   const size_t want_out = params.size() - want_in;
@@ -70,7 +71,7 @@ void bind_named(const Program& p, DimValues& values,
 }
 
 void bind_extents(const Program& p, DimValues& values, const std::vector<TensorView>& tensors) {
-  for (size_t i = 0; i < arguments(p).size(); ++i)
+  for (size_t i = 0; i < given(p).size(); ++i)
     for (size_t k = 0; k < p.params[i].dims.size(); ++k) {
       const Expr& e = p.params[i].dims[k];
       if (e.kind() == Expr::Kind::symbol)
@@ -101,7 +102,7 @@ int64_t value_of(const Launch& l, const Expr& e) {
 }
 
 void check_extents(const Program& p, const Launch& l) {
-  for (size_t i = 0; i < arguments(p).size(); ++i)
+  for (size_t i = 0; i < given(p).size(); ++i)
     for (size_t k = 0; k < p.params[i].dims.size(); ++k) {
       const int64_t want = value_of(l, p.params[i].dims[k]), got = l.tensors[i].dims[k];
       if (got != want)
@@ -147,6 +148,17 @@ void check_aliasing(const Program& p, const std::vector<TensorView>& tensors) {
   }
 }
 
+void add_workspace(const Program& p, Launch& l) {
+  for (const Param& a : arguments(p).subspan(given(p).size())) {
+    std::vector<int64_t> dims;
+    for (const Expr& e : a.dims) dims.push_back(value_of(l, e));
+    l.workspace.push_back(host_tensor(a.dtype, dims));
+    l.tensors.push_back(l.workspace.back());
+    if (const int64_t n = byte_count(a.dtype, dims); n > 0)
+      std::memset(l.tensors.back().data, 0, static_cast<size_t>(n));
+  }
+}
+
 }  // namespace
 
 Launch check_launch(const Program& p, const std::vector<TensorView>& inputs,
@@ -154,7 +166,7 @@ Launch check_launch(const Program& p, const std::vector<TensorView>& inputs,
                     const std::vector<std::pair<std::string, int64_t>>& dims) {
   Launch l;
   l.tensors = in_declaration_order(p, inputs, outputs);
-  for (size_t i = 0; i < arguments(p).size(); ++i) check_type(p.params[i], l.tensors[i]);
+  for (size_t i = 0; i < given(p).size(); ++i) check_type(p.params[i], l.tensors[i]);
   DimValues values(p.dims.size());
   bind_named(p, values, dims);
   bind_extents(p, values, l.tensors);
@@ -163,6 +175,7 @@ Launch check_launch(const Program& p, const std::vector<TensorView>& inputs,
   check_extents(p, l);
   check_aliasing(p, l.tensors);
   for (const Expr& e : p.grid) l.grid.push_back(std::max<int64_t>(value_of(l, e), 0));
+  add_workspace(p, l);
   return l;
 }
 

@@ -9,10 +9,11 @@
 
 namespace tw {
 
-/// What a run of a program fixes: a tensor for each argument (in declaration order), the
-/// value of each dim, the extents of the grid (at least 0).
+/// What a run of a program fixes: a tensor for each argument (in declaration order), workspace too,
+/// the value of each dim, the extents of the grid (at least 0).
 struct Launch {
   std::vector<TensorView> tensors;
+  std::vector<Tensor> workspace;
   std::vector<int64_t> dims;
   std::vector<int64_t> grid;
 };

@@ -87,12 +87,14 @@ class Parser : private Names {
       param(c, ParamKind::out);
     else if (c.take_word("inout"))
       param(c, ParamKind::inout);
+    else if (c.take_word("workspace"))
+      param(c, ParamKind::workspace);
     else if (c.take_word("scratch"))
       param(c, ParamKind::scratch);
     else if (c.take_word("grid"))
       grid(c);
     else
-      c.wanted("dim, in, out, inout, scratch or grid");
+      c.wanted("dim, in, out, inout, workspace, scratch or grid");
     end_line(c);
   }
 
@@ -124,6 +126,10 @@ class Parser : private Names {
     c.expect("(");
     p_.grid = exprs(c, ")");
     if (p_.grid.empty()) c.fail("the grid has no axes, wanted 1 to 3");
+    if (!c.take_word("ticket")) return;
+    const auto at = params_.find(c.identifier("the parameter that counts"));
+    if (at == params_.end()) c.fail("no parameter of that name");
+    p_.ticket = at->second;
   }
 
   // ---- ops

@@ -43,7 +43,9 @@ class Printer {
     }
     for (const Param& a : p_.params)
       s += fmt::format("{} {}: {}[{}]\n", kind(a.kind), a.name, name(a.dtype), exprs(a.dims));
-    return s + fmt::format("grid ({})\n\n", exprs(p_.grid)) + region(p_.body, "");
+    s += fmt::format("grid ({})", exprs(p_.grid));
+    if (p_.ticket) s += " ticket " + param(*p_.ticket);
+    return s + "\n\n" + region(p_.body, "");
   }
 
   std::string op(const Op& o, const std::string& pad) const {
@@ -69,6 +71,11 @@ class Printer {
     return region == 1 ? "} by {" : "} then {";
   }
 
+  std::string param(int k) const {
+    const auto at = static_cast<size_t>(k);
+    return at < p_.params.size() ? p_.params[at].name : "?";
+  }
+
   static const char* kind(ParamKind k) {
     switch (k) {
       case ParamKind::in:
@@ -77,6 +84,8 @@ class Printer {
         return "out";
       case ParamKind::inout:
         return "inout";
+      case ParamKind::workspace:
+        return "workspace";
       case ParamKind::scratch:
         return "scratch";
     }

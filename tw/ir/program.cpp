@@ -140,10 +140,18 @@ size_t given_dims(const Program& p) {
       std::ranges::count_if(p.dims, [](const Dim& d) { return !d.chosen(); }));
 }
 
-std::span<const Param> arguments(const Program& p) {
-  const auto n =
-      std::ranges::count_if(p.params, [](const Param& a) { return a.kind != ParamKind::scratch; });
+/// Kinds are in the order in which parameters of them stand.
+static std::span<const Param> parameters_before(const Program& p, ParamKind kind) {
+  const auto n = std::ranges::count_if(p.params, [&](const Param& a) { return a.kind < kind; });
   return {p.params.data(), static_cast<size_t>(n)};
+}
+
+std::span<const Param> arguments(const Program& p) {
+  return parameters_before(p, ParamKind::scratch);
+}
+
+std::span<const Param> given(const Program& p) {
+  return parameters_before(p, ParamKind::workspace);
 }
 
 std::string symbol_name(const Program& p, Symbol s) {

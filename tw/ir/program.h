@@ -111,6 +111,9 @@ struct CastAttr {
   Expr seed;
   bool operator==(const CastAttr&) const = default;
 };
+/// Lowered, an assert's operand is not its mask but the number of the mask's first false element,
+/// an i64 of one element: this when all hold.
+inline constexpr int64_t kAllTrue = INT64_MAX;
 /// Constants of the result's dtype, kLeastTable to kLargestTable of them.
 struct TableAttr {
   std::vector<Number> entries;
@@ -241,9 +244,10 @@ struct Dim {
   bool chosen() const { return at_most > 0; }
 };
 
-/// scratch: memory of one instance, zero when it begins, that no call gives. Its extents are
-/// constants >= 1; such parameters come after the others.
-enum class ParamKind : uint8_t { in, out, inout, scratch };
+/// What no call gives comes after what a call gives, scratch last.
+/// workspace: memory of the launch, zero when it begins, that all instances share.
+/// scratch: memory of one instance, zero when it begins. Its extents are constants >= 1.
+enum class ParamKind : uint8_t { in, out, inout, workspace, scratch };
 struct Param {
   std::string name;
   ParamKind kind = ParamKind::in;
@@ -255,12 +259,15 @@ struct Param {
 /// One traced kernel. Every value is defined once; a use is dominated by its definition. A load or
 /// gather of an `in` parameter is pure; those of other parameters keep their order with what
 /// writes.
-/// Instances (points of the grid) are unordered.
+/// Instances (points of the grid) are unordered, or with a ticket begin in row-major order: then
+/// one may wait for those before it.
 struct Program {
   std::string name;
   std::vector<Dim> dims;
   std::vector<Param> params;
   std::vector<Expr> grid;  ///< extents, of dim symbols; instance coordinates are Symbol{pid, axis}
+  /// The parameter, workspace u64[1], that counts the instances that have begun; no op touches it.
+  std::optional<int> ticket;
   Region body;
   std::vector<Value> values;
   int loops = 0;  ///< loop ids are below this
@@ -343,8 +350,10 @@ std::vector<const Op*> messages_of(const Program& p);
 bool is_extent(const Expr& e);
 /// How many dims a call gives.
 size_t given_dims(const Program& p);
-/// The parameters that a call gives: all but scratch.
+/// The parameters that have an address in the text ABI: all but scratch.
 std::span<const Param> arguments(const Program& p);
+/// Those that a call gives.
+std::span<const Param> given(const Program& p);
 
 /// Of a scratch parameter.
 int64_t scratch_bytes(const Param& p);

@@ -55,10 +55,35 @@ void chosen_dims(const Program& p) {
     fail(SourceLoc{}, "dims that are chosen stand before dims that a call gives");
 }
 
+void parameters_in_order(const Program& p) {
+  for (const ParamKind kind : {ParamKind::workspace, ParamKind::scratch})
+    if (!std::ranges::is_partitioned(p.params, [&](const Param& a) { return a.kind < kind; }))
+      fail(SourceLoc{}, "parameters that a call gives come first, then workspace, then scratch");
+}
+
+void workspace_parameters(const Program& p) {
+  for (const Param& a : p.params)
+    if (a.kind == ParamKind::workspace && is_packed(a.dtype))
+      fail(a.at, fmt::format("workspace '{}' holds elements of less than a byte", a.name));
+}
+
+void check_ticket(const Program& p) {
+  if (!p.ticket) return;
+  if (!in_range(*p.ticket, p.params.size()))
+    fail(SourceLoc{}, fmt::format("parameter {} of the ticket is out of range", *p.ticket));
+  const Param& a = p.params[static_cast<size_t>(*p.ticket)];
+  if (a.kind != ParamKind::workspace || a.dtype != u64 || a.dims.size() != 1 ||
+      !a.dims[0].is_constant() || a.dims[0].constant() != 1)
+    fail(a.at, fmt::format("'{}' counts instances: wanted workspace u64[1]", a.name));
+  walk(p, [&](const Op& op) {
+    const View* view = view_of(op);
+    if (view && view->param == *p.ticket)
+      fail(op.at,
+           fmt::format("'{}' touches '{}', which counts instances", info(op.code).name, a.name));
+  });
+}
+
 void scratch_parameters(const Program& p) {
-  if (!std::ranges::is_partitioned(p.params,
-                                   [](const Param& a) { return a.kind != ParamKind::scratch; }))
-    fail(SourceLoc{}, "scratch stands before parameters that a call gives");
   int64_t bytes = 0;
   for (const Param& a : p.params) {
     if (a.kind != ParamKind::scratch) continue;
@@ -90,6 +115,8 @@ void parameters(const Program& p) {
       });
     }
   }
+  parameters_in_order(p);
+  workspace_parameters(p);
   scratch_parameters(p);
 }
 
@@ -97,6 +124,7 @@ void grid(const Program& p) {
   if (p.grid.empty() || p.grid.size() > 3)
     fail(SourceLoc{}, fmt::format("the grid has {} axes, not 1 to 3", p.grid.size()));
   for (const Expr& e : p.grid) check_host_expr(p, e, {}, "the grid");
+  check_ticket(p);
 }
 
 void check_ids(const Program& p, const std::vector<ValueId>& ids, SourceLoc at) {

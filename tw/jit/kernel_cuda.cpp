@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
+#include <mutex>
 
 #include "tw/base/error.h"
 #include "tw/emit/cpu/emit_cpu.h"
@@ -73,21 +75,38 @@ class CudaBackend : public Backend {
     return variant(cubin);
   }
 
-  void run(const Call& call, const Variant& v, const Messages&,
+  void run(const Call& call, const Variant& v, const Messages& messages,
            const cuda::Stream* stream) const override {
     call.check_addresses([&](const void* p) { return cuda::memory_fault(device_, p); });
     const cuda::Stream s = stream ? *stream : cuda::Stream::standard(device_);
+    cuda::check_stream(*v.function, s);
     const int64_t grid =
         std::min(call.instances() * v.launch.cluster, most_blocks(v.launch, device_.gpu()));
-    const int64_t scratch = v.launch.scratch_bytes;
+    const int64_t zeroed = call.zeroed_bytes(), all = zeroed + grid * v.launch.scratch_bytes;
     SmallArray<uint64_t, 64> words(call.words());
-    call.write_words({words.data(), words.size()},
-                     scratch > 0 ? cuda::workspace(s, grid * scratch) : 0);
+    const uint64_t memory = all > 0 ? cuda::workspace(s, all) : 0;
+    if (zeroed > 0) cuda::clear(s, memory, zeroed);
+    const uint64_t told = v.launch.messages ? inbox(s, call, messages) : 0;
+    const uint64_t workspace = v.launch.scratch_bytes > 0 ? memory + zeroed : 0;
+    call.write_words({words.data(), words.size()}, {memory, workspace, told});
     cuda::launch(*v.function, {words.data(), words.size()},
                  {grid, v.launch.threads, v.launch.shared_bytes}, s);
   }
 
  private:
+  /// Where the kernel's messages of a stream go.
+  uint64_t inbox(const cuda::Stream& s, const Call& call, const Messages& messages) const {
+    const std::lock_guard guard(lock_);
+    std::shared_ptr<cuda::Inbox>& box = inboxes_[s.handle()];
+    if (!box) {
+      box = cuda::Inbox::make(
+          s, [messages, program = call.program(), axes = call.grid_axes()](const void* all) {
+            hear_messages(all, program, axes, messages);
+          });
+    }
+    return box->memory();
+  }
+
   Variant variant(const Cache::Cubin& cubin) const {
     Variant v{.launch = parse_launch_spec(cubin.metadata)};
     v.function = cuda::Module::load(device_, cubin.bytes)->function(v.launch.entry);
@@ -97,6 +116,8 @@ class CudaBackend : public Backend {
 
   const Device& device_;
   const CompileOptions& options_;
+  mutable std::mutex lock_;
+  mutable std::map<void*, std::shared_ptr<cuda::Inbox>> inboxes_;  ///< by stream
 };
 
 }  // namespace

@@ -215,8 +215,7 @@ CompiledCuda compile_cubin(const Nvrtc& nvrtc, const std::string& arch, const st
   return c;
 }
 
-/// Bytes that a thread may spill before more registers are worth fewer blocks.
-static constexpr int64_t kFewSpilled = 16;
+static int64_t few_spilled(int blocks) { return blocks == 2 ? 64 : 16; }
 
 CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
                                     const std::string& text, bool debug) {
@@ -225,7 +224,7 @@ CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
   const size_t at = text.find(kDefinition);
   if (at == std::string::npos) return made;
   for (int blocks = std::stoi(text.substr(at + kDefinition.size()));
-       blocks > 1 && made.spill_bytes > kFewSpilled;) {
+       blocks > 1 && made.spill_bytes > few_spilled(blocks);) {
     blocks = blocks * 3 / 4;
     made = compile_cubin(nvrtc, arch, fmt::format("{}{}\n#line 1\n{}", kDefinition, blocks, text),
                          debug);

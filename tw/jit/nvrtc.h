@@ -41,8 +41,9 @@ CompiledCuda compile_cubin(const Nvrtc& nvrtc, const std::string& arch, const st
                            bool debug);
 
 /// The same for text that defines TW_BLOCKS, how many blocks of it a multiprocessor is to hold,
-/// unless that is defined already: the most that leave each thread registers enough (but for 16
-/// bytes that it may spill), and no more than the text says.
+/// unless that is defined already: the most that leave each thread registers enough (but for a few
+/// bytes that it may spill: 16, or 64 where one block would be left of two), and no more than the
+/// text says.
 CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
                                     const std::string& text, bool debug);
 

@@ -330,17 +330,21 @@ void TraceState::check_stored() const {
            fmt::format("output '{}' is never stored to", program.params[k].name));
 }
 
-/// Programs have it after the parameters that a call gives; a kernel declares it where it likes.
-void TraceState::move_scratch_last() {
+/// Programs have those that a call gives before the others; a kernel declares them where it likes.
+void TraceState::sort_params() {
   std::vector<Param> sorted;
   std::vector<int> place(program.params.size());
-  for (const bool scratch : {false, true}) {
+  const auto take = [&](ParamKind first, ParamKind last) {
     for (size_t k = 0; k < place.size(); ++k) {
-      if ((program.params[k].kind == ParamKind::scratch) != scratch) continue;
+      if (program.params[k].kind < first || program.params[k].kind > last) continue;
       place[k] = static_cast<int>(sorted.size());
       sorted.push_back(program.params[k]);
     }
-  }
+  };
+  take(ParamKind::in, ParamKind::inout);
+  take(ParamKind::workspace, ParamKind::workspace);
+  take(ParamKind::scratch, ParamKind::scratch);
+  if (program.ticket) program.ticket = place[static_cast<size_t>(*program.ticket)];
   program.params = std::move(sorted);
   walk(program, [&](Op& op) {
     if (View* view = view_of(op)) view->param = place[static_cast<size_t>(view->param)];
@@ -355,7 +359,7 @@ Program TraceState::finish(SourceLoc at) {
   finished_ = true;
   program.body = std::move(frames_[0].region);
   resolve(program.body);
-  move_scratch_last();
+  sort_params();
   verify(program, "trace");
   Program done = std::move(program);
   program.name = done.name;

@@ -93,6 +93,22 @@ TensorRef Trace::scratch(const std::string& name, DType t, const Extents& extent
   return param(name, ParamKind::scratch, t, dims, at);
 }
 
+TensorRef Trace::workspace(const std::string& name, DType t, const std::vector<Index>& dims,
+                           SourceLoc at) {
+  if (is_packed(t))
+    state_->fail(
+        at,
+        fmt::format("workspace '{}' of {} holds elements of less than a byte", name, tw::name(t)),
+        "keep them in i8 or u8");
+  return param(name, ParamKind::workspace, t, dims, at);
+}
+
+void Trace::in_order(SourceLoc at) {
+  if (state_->program.ticket) state_->fail(at, "the instances are in order already");
+  workspace("begun_instances", u64, {1}, at);
+  state_->program.ticket = static_cast<int>(state_->program.params.size()) - 1;
+}
+
 static void set_grid(TraceState& t, std::initializer_list<Index> extents, SourceLoc at) {
   t.check_open(at);
   if (!t.program.grid.empty()) t.fail(at, "the program has a grid already");

@@ -105,6 +105,10 @@ class Trace {
   /// scatter and atomics like a tensor. No argument of the launch.
   TensorRef scratch(const std::string& name, DType t, const Extents& extents,
                     SourceLoc at = SourceLoc::here());
+  /// Memory that all instances of a launch share, all zeros when the launch begins: for load,
+  /// store, gather, scatter and atomics like a tensor. No argument of the launch.
+  TensorRef workspace(const std::string& name, DType t, const std::vector<Index>& dims,
+                      SourceLoc at = SourceLoc::here());
   /// Scaled tensors: the parameters `name` and `name`_scale.
   ScaledRef input_scaled(const std::string& name, const ScaledFormat& format,
                          const std::vector<Index>& dims, SourceLoc at = SourceLoc::here());
@@ -117,6 +121,10 @@ class Trace {
   std::array<Index, 2> grid(const Index& x, const Index& y, SourceLoc at = SourceLoc::here());
   std::array<Index, 3> grid(const Index& x, const Index& y, const Index& z,
                             SourceLoc at = SourceLoc::here());
+
+  /// Instances begin in row-major order of the grid, so that one may wait, in a While loop over
+  /// atomics, for what those before it do. On the CPU they then run on one thread.
+  void in_order(SourceLoc at = SourceLoc::here());
 
   Tile full(DType t, const Extents& shape, Constant value, SourceLoc at = SourceLoc::here());
   Tile zeros(DType t, const Extents& shape, SourceLoc at = SourceLoc::here());

@@ -24,7 +24,7 @@ static double traffic_us(const Work& w, const Bandwidth& b) {
 Limit limit(const Program& p, std::span<const int64_t> dims, const Rates& rates, Residence where) {
   const Work w = least_work(p, dims);
   const bool wide = std::ranges::any_of(
-      arguments(p), [](const Param& q) { return q.kind != ParamKind::in && q.dtype == f64; });
+      given(p), [](const Param& q) { return q.kind != ParamKind::in && q.dtype == f64; });
   const double traffic = traffic_us(w, where == Residence::memory ? rates.memory : rates.cache);
   const double arithmetic = w.flops / (wide ? rates.f32_flops / 2 : rates.f32_flops);
   return {w, traffic, arithmetic};

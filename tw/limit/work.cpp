@@ -374,8 +374,8 @@ class Counter {
     Work w;
     w.flops = flops_;
     for (const auto& [param, touched] : touched_) {
-      // Memory of an instance moves nothing.
-      if (p_.params[param].kind == ParamKind::scratch) continue;
+      // What no call gives need not come from memory.
+      if (p_.params[param].kind >= ParamKind::workspace) continue;
       double whole = static_cast<double>(bits(p_.params[param].dtype)) / 8;
       for (const Expr& d : p_.params[param].dims) whole *= static_cast<double>(value(d, {}));
       // What a program wrote itself need not come from memory.

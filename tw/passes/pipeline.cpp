@@ -9,6 +9,7 @@
 #include "tw/base/error.h"
 #include "tw/ir/print.h"
 #include "tw/ir/verify.h"
+#include "tw/passes/first_false.h"
 #include "tw/passes/fold_after_loop.h"
 #include "tw/passes/free_tiles.h"
 #include "tw/passes/fuse_contraction.h"
@@ -32,8 +33,9 @@ const Pass kCpu[] = {
 
 const Pass kCuda[] = {
     {"canonicalize", [](Program& p, const PassContext&) { canonicalize(p); }},  // ir may be a file
-    {"simplify", simplify},                // before merge_equal: it makes ops equal
-    {"merge_equal", merge_equal},          // before what looks for single uses
+    {"simplify", simplify},        // before merge_equal: it makes ops equal
+    {"first_false", first_false},  // before merge_equal: asserts of one shape have equal ops
+    {"merge_equal", merge_equal},  // before what looks for single uses
     {"fold_after_loop", fold_after_loop},  // last: folds behind loops find nothing equal
 };
 

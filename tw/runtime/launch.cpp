@@ -1,13 +1,12 @@
 #include "tw/runtime/launch.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <exception>
 #include <fmt/format.h>
-#include <mutex>
 
 #include "tw/base/error.h"
+#include "tw/base/round.h"
+#include "tw/runtime/impl/told.h"
 #include "tw/runtime/overlap.h"
 
 namespace tw {
@@ -40,6 +39,7 @@ Signature::Signature(std::string program, LaunchSpec spec, DimCheck dim_check)
     }
     axes_ += a.rank;
     inputs_ += !a.written;
+    given_ += !a.workspace;
     for (const Expr& e : a.dims) extents_.push_back(extent_of(e));
   }
   for (const Expr& e : spec_.grid) grid_.push_back(extent_of(e));
@@ -61,6 +61,8 @@ Signature::Extent Signature::extent_of(const Expr& e) {
   return x;
 }
 
+static constexpr int64_t kWorkspaceAlign = 256, kMostWorkspace = int64_t{1} << 40;
+
 std::vector<std::string> Signature::arg_names() const {
   std::vector<std::string> names;
   for (const LaunchSpec::Arg& a : spec_.args) names.push_back(a.name);
@@ -74,6 +76,7 @@ struct CallBinder {
   SmallArray<const TensorView*, 16> tensors;  // in declaration order
   SmallArray<ByteRange, 16> ranges;
   SmallArray<int, 16> source;  // of each dim: 1 + the arg that set it, -1 the caller, 0 nobody
+  std::vector<TensorView> workspace;
 
   CallBinder(const Signature& signature, Call& c)
       : s(signature),
@@ -84,6 +87,7 @@ struct CallBinder {
 
   const LaunchSpec::Arg& arg(size_t i) const { return s.spec_.args[i]; }
   size_t count() const { return s.spec_.args.size(); }
+  size_t given() const { return s.given_; }  // workspace comes after these
 
   template <class... A>
   [[noreturn]] void fail(fmt::format_string<A...> what, A&&... args) const {
@@ -94,7 +98,7 @@ struct CallBinder {
   std::string names(bool written) const {
     std::string text;
     for (const LaunchSpec::Arg& a : s.spec_.args) {
-      if (a.written == written) text += (text.empty() ? "" : ", ") + a.name;
+      if (a.written == written && !a.workspace) text += (text.empty() ? "" : ", ") + a.name;
     }
     return text.empty() ? "none" : text;
   }
@@ -103,11 +107,11 @@ struct CallBinder {
     if (inputs.size() != s.inputs_) {
       fail("{} inputs: wanted {} ({})", inputs.size(), s.inputs_, names(false));
     }
-    if (outputs.size() != count() - s.inputs_) {
-      fail("{} outputs: wanted {} ({})", outputs.size(), count() - s.inputs_, names(true));
+    if (outputs.size() != given() - s.inputs_) {
+      fail("{} outputs: wanted {} ({})", outputs.size(), given() - s.inputs_, names(true));
     }
     size_t in = 0, out = 0;
-    for (size_t i = 0; i < count(); ++i) {
+    for (size_t i = 0; i < given(); ++i) {
       tensors[i] = arg(i).written ? &outputs[out++] : &inputs[in++];
     }
   }
@@ -156,7 +160,7 @@ struct CallBinder {
 
   void bind_symbols() {
     const Signature::Extent* extent = s.extents_.data();
-    for (size_t i = 0; i < count(); ++i) {
+    for (size_t i = 0; i < given(); ++i) {
       for (int k = 0; k < arg(i).rank; ++k, ++extent) {
         if (extent->is_dim()) bind(extent->dim, tensors[i]->dims[k], static_cast<int>(i) + 1);
       }
@@ -191,7 +195,7 @@ struct CallBinder {
   /// Extents that are constants or expressions; symbols are bound already.
   void check_extents() const {
     const Signature::Extent* extent = s.extents_.data();
-    for (size_t i = 0; i < count(); ++i) {
+    for (size_t i = 0; i < given(); ++i) {
       for (int k = 0; k < arg(i).rank; ++k, ++extent) {
         if (extent->is_dim()) continue;
         const int64_t want = value(*extent), got = tensors[i]->dims[k];
@@ -202,6 +206,29 @@ struct CallBinder {
              to_string(*tensors[i]), text, want, k);
       }
     }
+  }
+
+  /// Its address is known when the launch has memory for it: until then 0 stands for it.
+  void add_workspace() {
+    if (given() == count()) return;
+    const Signature::Extent* extent = s.extents_.data();
+    for (size_t i = 0; i < given(); ++i) extent += arg(i).rank;
+    for (size_t i = given(); i < count(); ++i) {
+      std::vector<int64_t> dims;
+      for (int k = 0; k < arg(i).rank; ++k, ++extent) dims.push_back(value(*extent));
+      std::vector<int64_t> strides = contiguous_strides(dims);
+      workspace.push_back({nullptr, arg(i).dtype, std::move(dims), std::move(strides)});
+      ranges[i] = {0, workspace_bytes(i)};
+      call.zeroed_bytes_ += round_up(ranges[i].end, kWorkspaceAlign);
+    }
+    for (size_t i = given(); i < count(); ++i) tensors[i] = &workspace[i - given()];
+  }
+  int64_t workspace_bytes(size_t i) const {
+    int64_t size = bytes(arg(i).dtype);
+    for (const int64_t d : workspace.back().dims)
+      if (__builtin_mul_overflow(size, d, &size) || size > kMostWorkspace)
+        fail("workspace '{}' takes more than {} bytes", arg(i).name, kMostWorkspace);
+    return size;
   }
 
   void check_memory(size_t i) {
@@ -222,9 +249,9 @@ struct CallBinder {
   }
 
   void check_aliasing() const {
-    for (size_t o = 0; o < count(); ++o) {
+    for (size_t o = 0; o < given(); ++o) {
       if (!arg(o).written) continue;
-      for (size_t i = 0; i < count(); ++i) {
+      for (size_t i = 0; i < given(); ++i) {
         if (i == o || (arg(i).written && i < o)) continue;
         if (ranges[o].begin >= ranges[i].end || ranges[i].begin >= ranges[o].end) continue;
         if (interleave(*tensors[o], *tensors[i])) continue;
@@ -276,7 +303,7 @@ struct CallBinder {
       if (ranges[i] != ByteRange{}) {
         fits32 &= ranges[i].begin - at >= INT32_MIN && ranges[i].end - at <= INT32_MAX;
       }
-      if (arg(i).written) written += ranges[i].end - ranges[i].begin;
+      if (arg(i).written && i < given()) written += ranges[i].end - ranges[i].begin;
       strides += t.rank();
     }
     call.facts_[count()] = fits32 | (written >= s.stream_from_) << 1;
@@ -314,23 +341,39 @@ Call::Call(const Signature& s, std::span<const TensorView> inputs,
       facts_(s.spec_.args.size() + 1) {
   CallBinder b(s, *this);
   b.order(inputs, outputs);
-  for (size_t i = 0; i < b.count(); ++i) b.check_type(i);
+  for (size_t i = 0; i < b.given(); ++i) b.check_type(i);
   b.bind_named(dims);
   b.bind_symbols();
   b.check_dims();
   b.check_extents();
-  for (size_t i = 0; i < b.count(); ++i) b.check_memory(i);
+  for (size_t i = 0; i < b.given(); ++i) b.check_memory(i);
   b.check_aliasing();
+  b.add_workspace();
   b.lay_out();
   b.count_instances();
 }
 
-void Call::write_words(std::span<uint64_t> out, uint64_t workspace) const {
+void* Call::address(size_t i, void* zeroed) const {
+  if (i < signature_.given_) return data_[i];
+  auto* at = static_cast<char*>(zeroed);
+  for (size_t k = signature_.given_; k < i; ++k) {
+    const TensorView t = argument(k);
+    at += round_up(byte_count(t.dtype, t.dims), kWorkspaceAlign);
+  }
+  return at;
+}
+
+size_t Call::grid_axes() const { return signature_.spec_.grid.size(); }
+const std::string& Call::program() const { return signature_.program_; }
+
+void Call::write_words(std::span<uint64_t> out, const Memory& memory) const {
   uint64_t* to = out.data();
-  for (void* p : data_) *to++ = reinterpret_cast<uint64_t>(p);
+  for (size_t i = 0; i < data_.size(); ++i)
+    *to++ = reinterpret_cast<uint64_t>(address(i, reinterpret_cast<void*>(memory.zeroed)));
   for (int64_t n : dims_) *to++ = static_cast<uint64_t>(n);
   for (int64_t n : strides_) *to++ = static_cast<uint64_t>(n);
-  *to = workspace;
+  *to++ = memory.workspace;
+  *to = memory.messages;
 }
 
 TensorView Call::argument(size_t i) const {
@@ -344,7 +387,7 @@ TensorView Call::argument(size_t i) const {
 }
 
 void Call::check_addresses(const std::function<std::string(const void*)>& fault) const {
-  for (size_t i = 0; i < data_.size(); ++i) {
+  for (size_t i = 0; i < signature_.given_; ++i) {
     const std::string why = fault(data_[i]);
     if (why.empty()) continue;
     const LaunchSpec::Arg& a = signature_.spec_.args[i];
@@ -373,61 +416,6 @@ Specialisation Call::specialisation() const {
 
 namespace {
 
-/// What the instances of a call told.
-class Told {
- public:
-  explicit Told(const Messages& messages, size_t axes) : messages_(messages), axes_(axes) {}
-
-  void hear(int64_t number, const int64_t* at, int64_t element, const void* elements) noexcept {
-    const std::lock_guard lock(mutex_);
-    const Message& m = messages_.all[static_cast<size_t>(number)];
-    const std::span<const int64_t> instance(at, axes_);
-    if (m.check) {
-      if (failed_ && !std::ranges::lexicographical_compare(instance, this->instance())) return;
-      failed_ = &m;
-      element_ = element;
-      std::ranges::copy(instance, instance_.begin());
-      return;
-    }
-    try {
-      print_lines(messages_.print,
-                  printed(m, instance, [&](int64_t e) { return text_of(m.dtype, elements, e); }));
-    } catch (...) {  // of the user's function; text cannot be left by exceptions
-      if (!thrown_) thrown_ = std::current_exception();
-    }
-  }
-
-  void rethrow() const {
-    if (thrown_) std::rethrow_exception(thrown_);
-    if (failed_) throw failed_check(*failed_, instance(), element_);
-  }
-
- private:
-  /// Of elements as registers hold them.
-  static std::string text_of(DType t, const void* elements, int64_t e) {
-    if (is_float(t)) {
-      const DType held = t == f64 ? f64 : f32;
-      return element_text(t, get({const_cast<void*>(elements), held, {e + 1}, {1}}, e), 0);
-    }
-    const auto size = static_cast<size_t>(bytes(t));
-    uint64_t bits = 0;
-    std::memcpy(&bits, static_cast<const char*>(elements) + e * bytes(t), size);
-    const int unused = 64 - 8 * static_cast<int>(size);
-    const auto top = static_cast<int64_t>(bits << unused);
-    return element_text(t, 0, is_signed_int(t) ? top >> unused : static_cast<int64_t>(bits));
-  }
-
-  std::span<const int64_t> instance() const { return {instance_.data(), axes_}; }
-
-  const Messages& messages_;
-  const size_t axes_;
-  std::mutex mutex_;
-  const Message* failed_ = nullptr;
-  std::array<int64_t, 3> instance_{};
-  int64_t element_ = 0;
-  std::exception_ptr thrown_;
-};
-
 /// The host that emitted text sees, with what its callbacks need behind it.
 struct Host : TwHost {
   ThreadPool& pool;
@@ -453,8 +441,17 @@ void Call::run(TwEntry entry, int64_t scratch_bytes, ThreadPool& pool, int threa
   if (empty_grid_) return;
   ThreadPool::reserve_scratch(scratch_bytes);
   Told told(messages, signature_.spec_.grid.size());
+  if (signature_.spec_.in_order) threads = 1;  // each waits only for what was run before it
   const Host host{{par, pool.usable(threads), tell}, pool, scratch_bytes, threads, told};
-  const TwArgs args{data_.data(), dims_.data(), strides_.data(), &host};
+  Tensor zeroed;
+  SmallArray<void*, 16> data(data_.size());
+  if (zeroed_bytes_ > 0) {
+    zeroed = host_tensor(u8, {zeroed_bytes_});
+    std::memset(zeroed.data<char>(), 0, static_cast<size_t>(zeroed_bytes_));
+  }
+  for (size_t i = 0; i < data_.size(); ++i)
+    data[i] = address(i, zeroed_bytes_ > 0 ? zeroed.data<char>() : nullptr);
+  const TwArgs args{data.data(), dims_.data(), strides_.data(), &host};
   if (const int code = entry(&args); code != 0) {
     throw InternalError(fmt::format("{}: the kernel returned {}", signature_.program_, code));
   }

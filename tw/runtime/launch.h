@@ -47,8 +47,11 @@ class Call {
   Specialisation specialisation() const;
   /// Values of the signature's dims.
   std::span<const int64_t> dims() const { return {dims_.data(), dims_.size()}; }
-  /// The argument of that number, with strides as compiled text gets them.
+  /// The argument of that number, with strides as compiled text gets them; workspace has no
+  /// address.
   TensorView argument(size_t i) const;
+  /// What all workspace of the program takes: memory of 256-byte aligned zeros.
+  int64_t zeroed_bytes() const { return zeroed_bytes_; }
 
   /// Runs a compiled entry that wants so much scratch, on at most `threads` threads (0: the
   /// pool's). Throws EnvError when there is no memory for scratch, UserError when a check failed:
@@ -57,9 +60,14 @@ class Call {
            const Messages& messages) const;
 
   /// The same as the parameter of a GPU's kernel: addresses, dims and strides in the order of
-  /// TwArgs, then `workspace`.
-  size_t words() const { return data_.size() + dims_.size() + strides_.size() + 1; }
-  void write_words(std::span<uint64_t> out, uint64_t workspace) const;
+  /// TwArgs, then those of `memory` from its workspace on.
+  struct Memory {
+    uint64_t zeroed = 0, workspace = 0, messages = 0;
+  };
+  size_t words() const { return data_.size() + dims_.size() + strides_.size() + 2; }
+  void write_words(std::span<uint64_t> out, const Memory& memory) const;
+  size_t grid_axes() const;
+  const std::string& program() const;
   /// Throws UserError naming the argument when fault(address) says why it cannot be used.
   void check_addresses(const std::function<std::string(const void*)>& fault) const;
 
@@ -72,6 +80,10 @@ class Call {
   SmallArray<uint64_t, 17> facts_;
   bool empty_grid_ = false;
   int64_t instances_ = 0;
+  int64_t zeroed_bytes_ = 0;
+
+  /// The address of an argument when workspace begins there.
+  void* address(size_t i, void* zeroed) const;
 };
 
 /// What calls of a program are checked against: the args, dims and grid of a LaunchSpec, which hold
@@ -112,6 +124,7 @@ class Signature {
   std::vector<Extent> grid_;
   size_t axes_ = 0;                                            ///< of all args together
   size_t inputs_ = 0;                                          ///< args that are only read
+  size_t given_ = 0;                                           ///< args but for workspace
   int64_t stream_from_ = std::numeric_limits<int64_t>::max();  ///< written bytes from which stores
                                                                ///< go around the caches
   bool gpu_ = true;
@@ -119,5 +132,15 @@ class Signature {
 
 /// Whether outputs of so many bytes together are stored around the caches.
 bool streams(int64_t written_bytes, const CpuMachine& machine);
+
+/// What kernels of GPUs leave in a buffer of kMessageBytes (tw/target/launch_spec.h).
+
+/// Makes it ready for a kernel.
+void clear_messages(void* buffer);
+/// Prints what the kernel printed, and how many prints found no room. Throws as Call::run: what
+/// the function that hears prints threw, or UserError for a check that failed: of those that the
+/// buffer holds, in the first instance. `axes`: of the grid; `program` is told with lost prints.
+void hear_messages(const void* buffer, const std::string& program, size_t axes,
+                   const Messages& messages);
 
 }  // namespace tw

@@ -71,6 +71,10 @@ class Reader {
       spec_.entry = word();
     } else if (what == "scratch") {
       spec_.scratch_bytes = integer();
+    } else if (what == "in_order") {
+      spec_.in_order = true;
+    } else if (what == "messages") {
+      spec_.messages = true;
     } else if (what == "block") {
       block();
     } else if (what == "cluster") {
@@ -122,10 +126,11 @@ class Reader {
     const std::string type = word(), use = word();
     std::optional<DType> dtype = dtype_named(type);
     if (!dtype) fail(fmt::format("no dtype '{}'", type));
-    if (use != "r" && use != "w" && use != "rw") fail("wanted r, w or rw");
+    if (use != "r" && use != "w" && use != "rw" && use != "zero") fail("wanted r, w, rw or zero");
     a.dtype = *dtype;
     a.read = use != "w";
     a.written = use != "r";
+    a.workspace = use == "zero";
     spec_.args.push_back(std::move(a));
   }
 
@@ -144,9 +149,11 @@ std::string to_string(const LaunchSpec& s) {
   std::string out = fmt::format("{}\nentry {}\nscratch {}\n", kHeader, s.entry, s.scratch_bytes);
   if (s.threads > 0) out += fmt::format("block {} {}\n", s.threads, s.shared_bytes);
   if (s.cluster > 1) out += fmt::format("cluster {}\n", s.cluster);
+  if (s.in_order) out += "in_order\n";
+  if (s.messages) out += "messages\n";
   for (const auto& d : s.dims) out += fmt::format("dim {} {}\n", d.name, d.multiple_of);
   for (const auto& a : s.args) {
-    const char* use = a.written ? a.read ? "rw" : "w" : "r";
+    const char* use = a.workspace ? "zero" : a.written ? a.read ? "rw" : "w" : "r";
     out += fmt::format("arg {} {} {}\n", a.name, name(a.dtype), use);
     for (const Expr& e : a.dims) out += fmt::format("extent {}\n", text(e));
   }

@@ -37,6 +37,18 @@ struct TwArgs {
 /// The entry of every emitted CPU text, by LaunchSpec::entry. Returns 0, or a code below.
 using TwEntry = int (*)(const TwArgs*);
 
+/// Where kernels of GPUs leave messages: two parts, of checks and of prints. A part begins with
+/// MessagePart; a kernel takes `size` bytes for a record by adding to `used`, and counts it as lost
+/// where it does not fit. Its elements, as registers hold them, follow a record.
+inline constexpr int64_t kCheckBytes = 4096, kMessageBytes = int64_t{1} << 20;
+struct MessagePart {
+  uint64_t used = sizeof(MessagePart), bytes, lost = 0, unused = 0;
+};
+struct MessageRecord {
+  uint64_t size;  ///< 0: not written, nor any after it
+  int64_t number, instance[3], element;
+};
+
 /// What a host must know to launch a compiled kernel; stored beside the binary.
 struct LaunchSpec {
   std::string entry;  ///< exported symbol, tw_<program>_<hash8>
@@ -47,6 +59,7 @@ struct LaunchSpec {
     bool written;
     bool read;
     std::vector<Expr> dims;  ///< of dim symbols (id indexes `dims`) and constants
+    bool workspace = false;  ///< no call gives it: zero when the launch begins
   };
   std::vector<Arg> args;
   struct Dim {
@@ -56,6 +69,8 @@ struct LaunchSpec {
   std::vector<Dim> dims;
   std::vector<Expr> grid;     ///< extents; the number of tasks is their product
   int64_t scratch_bytes = 0;  ///< per concurrent task; of a GPU: global memory per block
+  bool in_order = false;      ///< instances begin in row-major order: one may wait for another
+  bool messages = false;      ///< text for a GPU gets memory of kMessageBytes for checks and prints
   int threads = 0;            ///< of a GPU's block; 0: text for the CPU
   int64_t shared_bytes = 0;   ///< dynamic shared memory of a GPU's block
   int cluster = 1;            ///< of a GPU: blocks of a task

@@ -20,6 +20,7 @@ enum : int {
   kNoMemory = 2,
   kInvalidImage = 200,
   kInvalidContext = 201,
+  kInvalidHandle = 400,
   kNotFound = 500,
   kCapturing = 900
 };
@@ -32,9 +33,11 @@ struct Stream {
   std::vector<FakeCuda::Launch>* captured = nullptr;
 };
 struct Event {
+  Context* context;
   uint64_t moment = 0;
 };
 struct Graph {
+  Context* context;
   std::vector<FakeCuda::Launch> launches;
 };
 struct ModuleImage {
@@ -73,6 +76,20 @@ Context* current() {
 int entered(const char* symbol) {
   if (const int code = failure(symbol)) return code;
   return current() ? kSuccess : kInvalidContext;
+}
+
+/// Threads call a driver at once.
+std::mutex& lock() {
+  static std::mutex mutex;
+  return mutex;
+}
+using Held = std::lock_guard<std::mutex>;
+
+/// Code of a call with a handle that one device made: its context must be the current one.
+template <class T>
+int entered_for(const char* symbol, const T* handle) {
+  if (const int code = entered(symbol)) return code;
+  return !handle || handle->context == current() ? kSuccess : kInvalidHandle;
 }
 
 size_t used(int device) {
@@ -122,6 +139,8 @@ const char* error_name_of(int code) {
       return "CUDA_ERROR_INVALID_IMAGE";
     case kInvalidContext:
       return "CUDA_ERROR_INVALID_CONTEXT";
+    case kInvalidHandle:
+      return "CUDA_ERROR_INVALID_HANDLE";
     case kCapturing:
       return "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
     case 700:
@@ -131,7 +150,7 @@ const char* error_name_of(int code) {
 }
 
 int copied(const char* symbol, void* to, const void* from, size_t bytes, const Stream* stream) {
-  if (const int code = entered(symbol)) return code;
+  if (const int code = entered_for(symbol, stream)) return code;
   if (stream && stream->captured) return kCapturing;
   std::memcpy(to, from, bytes);
   return kSuccess;
@@ -144,6 +163,8 @@ int copied(const char* symbol, void* to, const void* from, size_t bytes, const S
   if (const int code = failure(__func__); code != kSuccess) return code
 #define ENTER() \
   if (const int code = entered(__func__); code != kSuccess) return code
+#define ENTER_FOR(handle) \
+  if (const int code = entered_for(__func__, handle); code != kSuccess) return code
 
 extern "C" __attribute__((visibility("default"))) FakeCuda* fake_cuda() { return &g_fake; }
 
@@ -196,18 +217,23 @@ FAKE cuCtxGetCurrent(void** context) {
 FAKE cuCtxPushCurrent_v2(void* context) {
   FAIL_AS_TOLD();
   t_stack.push_back(context);
+  const Held held(lock());
+  ++g_fake.contexts_pushed;
   return kSuccess;
 }
 FAKE cuCtxPopCurrent_v2(void** context) {
   if (t_stack.empty()) return kInvalidContext;
   *context = t_stack.back();
   t_stack.pop_back();
+  const Held held(lock());
+  --g_fake.contexts_pushed;
   return failure(__func__);
 }
 FAKE cuCtxSynchronize() { return entered(__func__); }
 
 FAKE cuMemGetInfo_v2(size_t* free, size_t* total) {
   ENTER();
+  const Held held(lock());
   *total = g_fake.memory;
   *free = g_fake.memory - used(current()->device);
   return kSuccess;
@@ -215,6 +241,7 @@ FAKE cuMemGetInfo_v2(size_t* free, size_t* total) {
 FAKE cuMemAlloc_v2(void** p, size_t bytes) {
   ENTER();
   const int device = current()->device;
+  const Held held(lock());
   if (used(device) + bytes > g_fake.memory) return kNoMemory;
   if (posix_memalign(p, 256, bytes) != 0) return kNoMemory;
   g_fake.allocated[*p] = {bytes, device};
@@ -222,6 +249,7 @@ FAKE cuMemAlloc_v2(void** p, size_t bytes) {
 }
 FAKE cuMemFree_v2(void* p) {
   ENTER();
+  const Held held(lock());
   if (g_fake.allocated.erase(p) == 0) return kInvalidValue;
   std::free(p);
   return kSuccess;
@@ -232,8 +260,14 @@ FAKE cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, Stream* stre
 FAKE cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, Stream* stream) {
   return copied(__func__, to, from, bytes, stream);
 }
+FAKE cuMemsetD8Async(void* p, unsigned char value, size_t bytes, Stream* stream) {
+  ENTER_FOR(stream);
+  if (!stream || !stream->captured) std::memset(p, value, bytes);
+  return kSuccess;
+}
 FAKE cuPointerGetAttributes(unsigned count, int* which, void** values, char* p) {
   ENTER();
+  const Held held(lock());
   auto after = g_fake.allocated.upper_bound(p);
   const FakeCuda::Memory* found = nullptr;
   if (after != g_fake.allocated.begin()) {
@@ -250,24 +284,26 @@ FAKE cuPointerGetAttributes(unsigned count, int* which, void** values, char* p) 
 FAKE cuStreamCreate(Stream** stream, unsigned) {
   ENTER();
   *stream = new Stream{current()};
+  const Held held(lock());
   ++g_fake.streams;
   return kSuccess;
 }
 FAKE cuStreamDestroy_v2(Stream* stream) {
   delete stream;
+  const Held held(lock());
   --g_fake.streams;
   return kSuccess;
 }
 FAKE cuStreamSynchronize(Stream* stream) {
-  ENTER();
+  ENTER_FOR(stream);
   return stream && stream->captured ? kCapturing : kSuccess;
 }
-FAKE cuStreamWaitEvent(Stream*, Event* event, unsigned) {
-  ENTER();
+FAKE cuStreamWaitEvent(Stream* stream, Event* event, unsigned) {
+  ENTER_FOR(stream);
   return event->moment == 0 ? kInvalidValue : kSuccess;
 }
 FAKE cuStreamBeginCapture_v2(Stream* stream, int) {
-  ENTER();
+  ENTER_FOR(stream);
   if (stream->captured) return kCapturing;
   stream->captured = new std::vector<FakeCuda::Launch>;
   return kSuccess;
@@ -275,19 +311,23 @@ FAKE cuStreamBeginCapture_v2(Stream* stream, int) {
 FAKE cuStreamEndCapture(Stream* stream, Graph** graph) {
   const std::unique_ptr<std::vector<FakeCuda::Launch>> captured(stream->captured);
   stream->captured = nullptr;
-  ENTER();
-  *graph = new Graph{*captured};
+  ENTER_FOR(stream);
+  *graph = new Graph{stream->context, *captured};
+  const Held held(lock());
   ++g_fake.graphs;
   return kSuccess;
 }
 FAKE cuGraphInstantiateWithFlags(Graph** exec, Graph* graph, unsigned long long) {
-  ENTER();
+  ENTER_FOR(graph);
   *exec = new Graph(*graph);
+  const Held held(lock());
   ++g_fake.graphs;
   return kSuccess;
 }
 FAKE cuGraphLaunch(Graph* exec, Stream* stream) {
-  ENTER();
+  ENTER_FOR(exec);
+  ENTER_FOR(stream);
+  const Held held(lock());
   for (FakeCuda::Launch l : exec->launches) {
     l.stream = stream;
     g_fake.launches.push_back(std::move(l));
@@ -296,6 +336,7 @@ FAKE cuGraphLaunch(Graph* exec, Stream* stream) {
 }
 FAKE cuGraphDestroy(Graph* graph) {
   delete graph;
+  const Held held(lock());
   --g_fake.graphs;
   return kSuccess;
 }
@@ -303,24 +344,29 @@ FAKE cuGraphExecDestroy(Graph* exec) { return cuGraphDestroy(exec); }
 
 FAKE cuEventCreate(Event** event, unsigned) {
   ENTER();
-  *event = new Event;
+  *event = new Event{current()};
+  const Held held(lock());
   ++g_fake.events;
   return kSuccess;
 }
 FAKE cuEventDestroy_v2(Event* event) {
   delete event;
+  const Held held(lock());
   --g_fake.events;
   return kSuccess;
 }
-FAKE cuEventRecord(Event* event, Stream*) {
-  ENTER();
+FAKE cuEventRecord(Event* event, Stream* stream) {
+  ENTER_FOR(event);
+  ENTER_FOR(stream);
+  const Held held(lock());
   event->moment = ++g_moment;
   return kSuccess;
 }
-FAKE cuEventQuery(Event*) { return entered(__func__); }
-FAKE cuEventSynchronize(Event*) { return entered(__func__); }
+FAKE cuEventQuery(Event* event) { return entered_for(__func__, event); }
+FAKE cuEventSynchronize(Event* event) { return entered_for(__func__, event); }
 FAKE cuEventElapsedTime(float* ms, const Event* begin, const Event* end) {
-  ENTER();
+  ENTER_FOR(begin);
+  ENTER_FOR(end);
   *ms = static_cast<float>(end->moment - begin->moment);
   return kSuccess;
 }
@@ -331,41 +377,50 @@ FAKE cuModuleLoadData(ModuleImage** module, const void* image) {
   const bool elf = std::memcmp(text, ELFMAG, SELFMAG) == 0;
   if (!elf && std::strncmp(text, "fake", 4) != 0) return kInvalidImage;
   *module = new ModuleImage{{text, elf ? image_bytes(image) : std::strlen(text)}, current()};
+  const Held held(lock());
   ++g_fake.modules;
   return kSuccess;
 }
 FAKE cuModuleUnload(ModuleImage* module) {
+  ENTER_FOR(module);
   delete module;
+  const Held held(lock());
   --g_fake.modules;
   return kSuccess;
 }
 FAKE cuModuleGetFunction(Function** function, ModuleImage* module, const char* name) {
-  ENTER();
+  ENTER_FOR(module);
   if (module->image.find(name) == std::string::npos) return kNotFound;
+  const Held held(lock());
   static auto& functions = *new std::vector<std::unique_ptr<Function>>;  // as long as the process
   functions.push_back(std::make_unique<Function>(name, module->context));
   *function = functions.back().get();
   return kSuccess;
 }
 FAKE cuFuncSetAttribute(Function* function, int which, int value) {
-  ENTER();
+  ENTER_FOR(function);
   if (which != 8) return kInvalidValue;
-  static std::mutex lock;
-  const std::lock_guard guard(lock);
+  const Held held(lock());
   function->shared_allowed = value;
   ++g_fake.shared_grants;
   return kSuccess;
 }
 FAKE cuLaunchKernel(Function* function, unsigned x, unsigned, unsigned, unsigned threads, unsigned,
                     unsigned, unsigned shared, Stream* stream, void** parameters, void**) {
-  ENTER();
-  if (function->context != current()) return kInvalidContext;
+  ENTER_FOR(function);
+  ENTER_FOR(stream);
+  const Held held(lock());
   if (static_cast<int>(shared) > function->shared_allowed) return kInvalidValue;
   if (!g_fake.recording) return kSuccess;
   const auto* words = static_cast<const uint64_t*>(parameters[0]);
   auto& list = stream && stream->captured ? *stream->captured : g_fake.launches;
-  list.push_back(
-      {function->name, x, threads, shared, stream, {words, words + g_fake.parameter_words}});
+  list.push_back({function->name,
+                  current()->device,
+                  x,
+                  threads,
+                  shared,
+                  stream,
+                  {words, words + g_fake.parameter_words}});
   return kSuccess;
 }
 

@@ -9,12 +9,14 @@
 
 namespace tw::test {
 
-/// A CUDA driver without a GPU: memory is the host's, streams are done at once, kernels are only
-/// written down. A module's image is an ELF file or a text that begins with "fake"; it has the
-/// functions whose names occur in it. What tests see and set of it:
+/// A CUDA driver without GPUs: memory is the host's, streams are done at once, kernels are only
+/// written down. What one device made is refused where another's context is current. A module's
+/// image is an ELF file or a text that begins with "fake"; it has the functions whose names occur
+/// in it. What tests see and set of it:
 struct FakeCuda {
   struct Launch {
     std::string function;
+    int device;
     unsigned grid, threads, shared_bytes;
     void* stream;
     std::vector<uint64_t> words;
@@ -34,6 +36,7 @@ struct FakeCuda {
   std::vector<Launch> launches = {};
   std::map<void*, Memory> allocated = {};
   int streams = 0, events = 0, graphs = 0, modules = 0;  ///< alive
+  int contexts_pushed = 0;                               ///< and not popped, of all threads
   int shared_grants = 0;
   std::vector<uint64_t> tensor_map = {};  ///< what the last one was made of, in order of parameters
 };

@@ -91,11 +91,13 @@ void describe_tensor(const Program& p, const ParamFacts& facts, size_t k, const 
   const Param& a = p.params[k];
   std::vector<std::string> extents;
   for (const Expr& e : a.dims) extents.push_back(dim_text(p, e));
-  std::string text = fmt::format("///   {:<8} {} {}[{}]", names.tensors[k],
-                                 a.kind == ParamKind::in    ? "input"
-                                 : a.kind == ParamKind::out ? "output"
-                                                            : "input and output",
-                                 name(a.dtype), fmt::join(extents, ", "));
+  std::string text =
+      fmt::format("///   {:<8} {} {}[{}]", names.tensors[k],
+                  a.kind == ParamKind::in          ? "input"
+                  : a.kind == ParamKind::out       ? "output"
+                  : a.kind == ParamKind::workspace ? "workspace, all zeros before a call,"
+                                                   : "input and output",
+                  name(a.dtype), fmt::join(extents, ", "));
   for (int axis = 0; axis < facts.rank; ++axis) {
     if (axis == facts.unit_axis) text += fmt::format(", stride 1 along axis {}", axis);
     if (facts.zero_stride >> axis & 1) text += fmt::format(", stride 0 along axis {}", axis);

@@ -52,12 +52,14 @@ LaunchSpec launch_spec(const Program& p) {
                       .rank = static_cast<int>(a.dims.size()),
                       .written = a.kind != ParamKind::in,
                       .read = a.kind != ParamKind::out,
-                      .dims = a.dims});
+                      .dims = a.dims,
+                      .workspace = a.kind == ParamKind::workspace});
   }
   for (const Dim& d : p.dims) {
     if (!d.chosen()) s.dims.push_back({d.name, d.multiple_of});
   }
   for (const Expr& extent : p.grid) s.grid.push_back(cpu::most_pieces(p, extent));
+  s.in_order = p.ticket.has_value();
   return s;
 }
 

@@ -168,10 +168,10 @@ void emit_if(State& s, const Op& op, Writer& out) {
 using EmitStatement = void (*)(State& s, const Op& op, Writer& out);
 
 const std::pair<Opcode, EmitStatement> kStatements[] = {
-    {Opcode::store, emit_store},   {Opcode::scatter, emit_place}, {Opcode::atomic, emit_place},
-    {Opcode::reduce, emit_reduce}, {Opcode::scan, emit_scan},     {Opcode::top_k, emit_top_k},
-    {Opcode::dot, emit_dot},       {Opcode::for_, emit_for},      {Opcode::while_, emit_while},
-    {Opcode::if_, emit_if},
+    {Opcode::store, emit_store},   {Opcode::scatter, emit_place},  {Opcode::atomic, emit_place},
+    {Opcode::reduce, emit_reduce}, {Opcode::scan, emit_scan},      {Opcode::top_k, emit_top_k},
+    {Opcode::dot, emit_dot},       {Opcode::for_, emit_for},       {Opcode::while_, emit_while},
+    {Opcode::if_, emit_if},        {Opcode::assert_, emit_assert}, {Opcode::print, emit_print},
 };
 
 void emit_statement(State& s, const Op& op, Writer& out) {

@@ -330,7 +330,17 @@ bool places_differ(State& s, const Op& op, const Extents& shape) {
 
 }  // namespace
 
-void emit_place(State& s, const Op& op, Writer& out) {
+namespace {
+
+/// One thread's release is that of all, and what one acquires all may read: they meet before and
+/// after. Of memory of the instance orders mean nothing.
+bool orders(const State& s, const Op& op, MemoryOrder how) {
+  const auto* a = std::get_if<AtomicAttr>(&op.attr);
+  if (!a || s.program().params[a->view.param].kind == ParamKind::scratch) return false;
+  return a->order == how || a->order == MemoryOrder::acq_rel;
+}
+
+void emit_updates(State& s, const Op& op, Writer& out) {
   const bool atomic = op.code == Opcode::atomic;
   const ValueId v = *place_operands(op).value;
   const Extents shape = place_extents(s.program(), op);
@@ -339,12 +349,18 @@ void emit_place(State& s, const Op& op, Writer& out) {
   const int param = view_of(op)->param;
   f.writes.push_back({Touched::Space::tensor, param, param + 1, commuting(op)});
   Writer text;
-  if (op.out.empty() && (atomic || places_differ(s, op, shape))) {
+  const Storage* old = nullptr;
+  if (!op.out.empty()) {
+    s.reserve(op.out[0], out);
+    old = &s.c.storage.at(op.out[0]);
+    f.writes.push_back(s.memory_of.at(op.out[0]));
+  }
+  if ((op.out.empty() && atomic) || places_differ(s, op, shape)) {
     const layout::ThreadValue& l = s.placement.layout_of(shape);
     Nest n(s, l);
     n.guard();
     n.require(0, s.first_copy(l));
-    cpu::write_place(n.expression(), n.value(v), op, nullptr, n.at(), "");
+    cpu::write_place(n.expression(), n.value(v), op, old, n.at(), "");
     n.emit(text);
     return s.append(f, text, out);
   }
@@ -352,17 +368,19 @@ void emit_place(State& s, const Op& op, Writer& out) {
   // one thread does them in order.
   const size_t last = shape.empty() ? 0 : shape.size() - 1;
   const layout::ThreadValue serial = layout::blocked(shape, 1, last, 1);
-  const Storage* old = nullptr;
-  if (!op.out.empty()) {
-    s.reserve(op.out[0], out);
-    old = &s.c.storage.at(op.out[0]);
-    f.writes.push_back(s.memory_of.at(op.out[0]));
-  }
   Nest n(s, serial);
   n.require(0, s.thread() + " == 0");
   cpu::write_place(n.expression(), n.value(v), op, old, n.at(), "");
   n.emit(text);
   s.append(f, text, out);
+}
+
+}  // namespace
+
+void emit_place(State& s, const Op& op, Writer& out) {
+  if (orders(s, op, MemoryOrder::release)) s.barrier(out);
+  emit_updates(s, op, out);
+  if (orders(s, op, MemoryOrder::acquire)) s.barrier(out);
 }
 
 }  // namespace tw::cuda

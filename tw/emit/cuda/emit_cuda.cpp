@@ -81,7 +81,9 @@ std::string args_struct(const Program& p) {
   if (!arguments(p).empty()) text += fmt::format("  void* data[{}];\n", arguments(p).size());
   if (!p.dims.empty()) text += fmt::format("  i64 dims[{}];\n", p.dims.size());
   if (strides != 0) text += fmt::format("  i64 strides[{}];\n", strides);
-  return text + "  u8* workspace;\n};\n";
+  text += "  u8* workspace;\n";
+  if (!messages_of(p).empty()) text += "  u8* messages;\n";
+  return text + "};\n";
 }
 
 struct Drafted {
@@ -89,6 +91,34 @@ struct Drafted {
   int threads = 0, cluster = 1;
   int64_t shared_bytes = 0, workspace_bytes = 0;
 };
+
+/// The loop over the instances that a block does. With a ticket the block's next instance is the
+/// first that no block has begun: whoever waits for a smaller one waits for a block that runs.
+/// Returns where the number lies, which threads may not read any more when the next is written.
+std::string open_instances(State& s, Writer& out) {
+  const int cluster = s.placement.cluster();
+  const bool alone = s.program().ticket || !messages_of(s.program()).empty();
+  if (cluster > 1 && alone) throw NoCluster{};
+  if (!s.program().ticket) {
+    const std::string each = cluster > 1 ? fmt::format(" / {}", cluster) : "";
+    out.open(
+        fmt::format("for (i64 instance = {0}(){2}; instance < instances; instance += {1}(){2}) {{",
+                    s.call("block"), s.call("blocks"), each));
+    return "";
+  }
+  const auto param = static_cast<size_t>(*s.program().ticket);
+  const int64_t at = round_up(s.shared_most, 16);
+  s.shared_most = at + 16;
+  s.c.prelude.outside("tw_atomic_add_relaxed_device");
+  out.line(fmt::format("u64* const ticket = (u64*)({}() + {});", s.call("shared"), at));
+  out.open("for (;;) {");
+  out.line(fmt::format("if ({}() == 0)", s.call("thread")));
+  out.line(fmt::format("  *ticket = tw_atomic_add_relaxed_device((u64*)args.data[{}], 1);", param));
+  out.line(s.call("sync") + "();");
+  out.line("const i64 instance = (i64)*ticket;");
+  out.line("if (instance >= instances) break;");
+  return "ticket";
+}
 
 /// The kernel's name in text; hashed names differ where texts do.
 Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
@@ -126,15 +156,15 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   cpu::declare_instances(p, "args.dims", out);
   // A block must have begun before others write to its memory.
   if (cluster > 1) out.line(s.sync());
-  const std::string each = cluster > 1 ? fmt::format(" / {}", cluster) : "";
-  out.open(
-      fmt::format("for (i64 instance = {0}(){2}; instance < instances; instance += {1}(){2}) {{",
-                  s.call("block"), s.call("blocks"), each));
+  const std::string ticket = open_instances(s, out);
   const std::string workspace = s.workspace_most == 0
                                     ? "nullptr"
                                     : fmt::format("args.workspace + {}() * {}", s.call("block"),
                                                   round_up(s.workspace_most, 16));
   out.line(fmt::format("body(args, instance, {}(), {});", s.call("shared"), workspace));
+  if (!ticket.empty())
+    out.line(
+        fmt::format("if ({}() >= instances) break;  // there is one for each", s.call("blocks")));
   const bool memory = s.shared_most > 0 || s.workspace_most > 0;
   if (memory) out.line(s.sync());
   out.close();
@@ -142,14 +172,6 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
   const std::string functions = thread_prelude(s.c.prelude.outside(), kind);
   return {fmt::format("{}\n{}\n{}", functions, s.c.prelude.text(""), out.text()), threads, cluster,
           s.shared_most, round_up(s.workspace_most, 16)};
-}
-
-void refuse_messages(const Program& p) {
-  walk(p, [](const Op& op) {
-    if (op.code == Opcode::print || op.code == Opcode::assert_)
-      throw UserError(op.at, fmt::format("'{}' does not run on GPUs", info(op.code).name),
-                      "run the program on cpu:0, or compile it unchecked and without prints");
-  });
 }
 
 }  // namespace
@@ -170,7 +192,6 @@ EmittedCuda emit_cuda(const Program& lowered, const Specialisation& s, const Gpu
 EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const Specialisation& s,
                          const GpuMachine& machine, const Mapping& mapping, bool debug_lines,
                          cpu::Thread kind) {
-  cuda::refuse_messages(lowered);
   const Program p = cpu::with_safe_names(lowered);
   std::set<ValueId> scattered;
   cuda::Means means;
@@ -197,6 +218,7 @@ EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const
     launch.cluster = t.cluster;
     launch.shared_bytes = t.shared_bytes;
     launch.scratch_bytes = t.workspace_bytes;
+    launch.messages = !messages_of(lowered).empty();
     return {t.text, launch};
   }
 }

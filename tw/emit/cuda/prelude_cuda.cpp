@@ -31,7 +31,7 @@ const Table& table() {
   static const Table all = [] {
     Table t;
     for (auto& part : {warp_functions(), matrix_functions(), atomic_functions(), hopper_functions(),
-                       tma_functions(), wgmma_functions()}) {
+                       tma_functions(), wgmma_functions(), message_functions()}) {
       for (const ThreadFunction& f : part) {
         t.by_name[f.name] = t.functions.size();
         t.functions.push_back(f);

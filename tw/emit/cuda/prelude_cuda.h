@@ -32,5 +32,6 @@ std::vector<ThreadFunction> atomic_functions();
 std::vector<ThreadFunction> hopper_functions();
 std::vector<ThreadFunction> tma_functions();
 std::vector<ThreadFunction> wgmma_functions();
+std::vector<ThreadFunction> message_functions();
 
 }  // namespace tw::cuda

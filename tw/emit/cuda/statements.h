@@ -28,6 +28,9 @@ void emit_reduce(State& s, const Op& op, Writer& out);
 void emit_scan(State& s, const Op& op, Writer& out);
 void emit_top_k(State& s, const Op& op, Writer& out);
 void emit_dot(State& s, const Op& op, Writer& out);
+/// An assert, lowered by first_false, and a print: a record for the host.
+void emit_assert(State& s, const Op& op, Writer& out);
+void emit_print(State& s, const Op& op, Writer& out);
 
 /// A run of neighbours along the unit axis of a tensor that each thread holds in neighbouring
 /// registers, read and written in one access of up to 16 bytes.

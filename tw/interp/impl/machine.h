@@ -40,7 +40,7 @@ class Machine {
     const Extents grid = implicit_grid();
     std::vector<int64_t> order(static_cast<size_t>(tw::count(grid)));
     std::iota(order.begin(), order.end(), 0);
-    if (options_.order_seed) shuffle(order, *options_.order_seed);
+    if (options_.order_seed && !p_.ticket) shuffle(order, *options_.order_seed);
     for (int64_t instance : order) {
       for (size_t k = grid.size(); k-- > 0; instance /= grid[k]) pids_[k] = instance % grid[k];
       begin_instance();

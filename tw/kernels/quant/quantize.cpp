@@ -104,18 +104,17 @@ Program quantize_fp8(DType type, const QuantizeTiling& t) {
     Tile q = where(scale > 0, min(max(quotient(x), -kLargest), kLargest), 0);
     store(Q.tile({m, j}, {t.rows, x.extent(1)}), cast(q, e4m3));
   };
-  // Where no row is held: backwards the second time, as caches have the end of the row, and by
-  // halves, for their registers.
+  // Where no row is held, backwards the second time: caches have the end of the row.
   const auto by_chunks = [&] {
-    const int64_t cols = t.chunk == 0 ? t.cols : t.chunk, half = t.whole ? cols : cols / 2;
+    const int64_t cols = t.chunk == 0 ? t.cols : t.chunk;
+    const Index chunks = cdiv(K, cols);
     Tile top = k.zeros(f32, {t.rows, 1});
-    for (Index j : k.range(cdiv(K, cols))) top = max(top, row_max(abs(values(j, cols))));
+    for (Index j : k.range(chunks)) top = max(top, row_max(abs(values(j, cols))));
     Tile scale = scale_of(top);
     const auto quotient = quotient_by(scale);
-    const Index parts = cdiv(K, half);
-    for (Index i : k.range(parts)) {
-      const Index j = t.whole ? i : parts - 1 - i;
-      put(j, values(j, half), scale, quotient);
+    for (Index i : k.range(chunks)) {
+      const Index j = t.whole ? i : chunks - 1 - i;
+      put(j, values(j, cols), scale, quotient);
     }
   };
   const auto whole = [&] {

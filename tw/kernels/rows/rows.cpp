@@ -28,12 +28,19 @@ static RowTiling row_tiling(const Problem& p, const Target& target,
   return {.rows = 1, .cols = 1024};
 }
 
-/// Rows of so many inputs that share gamma and beta.
-static RowTiling norm_tiling(const Problem& p, const Target& target, int inputs = 1) {
-  if (const GpuMachine* gpu = target.gpu())
-    return block_rows(p, *gpu, longest_kept(*gpu, kLongestNorm, inputs * bytes(p.dtype)),
-                      kSharingElements);
-  return row_tiling(p, target);
+/// Rows of so many inputs that are folded once.
+static RowTiling rms_tiling(const Problem& p, const Target& target, int inputs) {
+  const GpuMachine* gpu = target.gpu();
+  if (gpu == nullptr) return row_tiling(p, target);
+  return block_rows(p, *gpu, longest_kept(*gpu, kLongestNorm, inputs * bytes(p.dtype)),
+                    kSharingElements);
+}
+
+/// Rows that are folded twice: a cluster does that no faster than it reads longer ones again.
+static RowTiling layernorm_tiling(const Problem& p, const Target& target) {
+  const GpuMachine* gpu = target.gpu();
+  return gpu == nullptr ? row_tiling(p, target)
+                        : block_rows(p, *gpu, kLongestNorm, kSharingElements);
 }
 
 /// Rows of up to 16384 in one chunk: their weights then stay in the core's caches, and the output
@@ -162,13 +169,13 @@ static Program trace_softmax(const Problem& p, const Target& target) {
   return softmax(p.dtype, softmax_tiling(p, target));
 }
 static Program trace_layernorm(const Problem& p, const Target& target) {
-  return layernorm(p.dtype, norm_tiling(p, target), kEps);
+  return layernorm(p.dtype, layernorm_tiling(p, target), kEps);
 }
 static Program trace_rmsnorm(const Problem& p, const Target& target) {
-  return rmsnorm(p.dtype, norm_tiling(p, target), kEps);
+  return rmsnorm(p.dtype, rms_tiling(p, target, 1), kEps);
 }
 static Program trace_add_rmsnorm(const Problem& p, const Target& target) {
-  return add_rmsnorm(p.dtype, norm_tiling(p, target, 2), kEps);
+  return add_rmsnorm(p.dtype, rms_tiling(p, target, 2), kEps);
 }
 static Program trace_rows(const Problem& p, const Target& target) {
   const RowReduction r = reduction_named(p.option("op"));

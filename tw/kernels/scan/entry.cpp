@@ -13,6 +13,10 @@ Program trace_cumsum(const Problem& p, const Target& target) {
   const CumsumForm form{p.dtype, p.option("direction") == "reverse",
                         p.option("exclusive") == "yes"};
   if (const GpuMachine* gpu = target.gpu()) {
+    const CumsumChunks chunks;
+    // An instance a row would leave multiprocessors idle.
+    if (p.extent("m") < 2 * gpu->multiprocessors && p.extent("n") > 3 * chunks.cols)
+      return cumsum_shared_rows(form, chunks);
     const BlockTile t = rows_tile(p.extent("m"), p.extent("n"), *gpu, 8192);
     return cumsum(form, {t.rows, t.cols});
   }
@@ -33,6 +37,7 @@ std::vector<Problem> cumsum_sweep() {
       for (const auto& [m, n] : {std::pair{3, 5}, {2, 65}, {2, 2050}})
         all.push_back(cumsum_shape(m, n, f32, direction, exclusive));
       all.push_back(cumsum_shape(4, 257, bf16, direction, exclusive));
+      all.push_back(cumsum_shape(1, 3 * CumsumChunks().cols + 77, f32, direction, exclusive));
     }
   for (const auto& [m, n] : {std::pair{1, 1}, {2, 64}, {0, 8}, {3, 0}})
     all.push_back(cumsum_shape(m, n, f32, "forward", "no"));
@@ -41,7 +46,8 @@ std::vector<Problem> cumsum_sweep() {
 
 std::vector<Problem> cumsum_bench() {
   return {cumsum_shape(128, 1024, f32, "forward", "no"),
-          cumsum_shape(8192, 4096, f32, "forward", "no")};
+          cumsum_shape(8192, 4096, f32, "forward", "no"),
+          cumsum_shape(1, 1 << 24, f32, "forward", "no")};
 }
 
 }  // namespace

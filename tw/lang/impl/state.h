@@ -110,7 +110,7 @@ class TraceState {
   ValueId resolve(ValueId v) const;
   void check_finished(SourceLoc at) const;
   void check_stored() const;
-  void move_scratch_last();
+  void sort_params();
 
   std::map<uint64_t, Slot> slots_;
   std::vector<Frame> frames_;

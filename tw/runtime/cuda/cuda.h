@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -34,6 +35,8 @@ class Stream {
 
   void* handle() const { return handle_; }
   Gpu& gpu() const { return *gpu_; }
+  /// Waits for its work; then prints of its kernels are heard, and a check of one that failed is
+  /// the UserError that it is on a CPU.
   void synchronize() const;
 
  private:
@@ -44,7 +47,7 @@ class Stream {
   std::shared_ptr<void> owner_;
 };
 
-/// Waits for all work of the device.
+/// Waits for all work of the device, as Stream::synchronize() for that of a stream.
 void synchronize(const Device& d);
 
 /// A moment in a stream.
@@ -93,6 +96,7 @@ class Function {
   friend class Module;
   friend void launch(const Function&, std::span<const uint64_t>, const struct LaunchShape&,
                      const Stream&);
+  friend void check_stream(const Function&, const Stream&);
   explicit Function(std::string name) : name_(std::move(name)) {}
   std::string name_;
   Gpu* gpu_ = nullptr;
@@ -124,6 +128,8 @@ struct LaunchShape {
   int64_t shared_bytes = 0;  ///< dynamic shared memory of a block
 };
 
+/// Throws UserError when the stream is of another GPU than the kernel.
+void check_stream(const Function& f, const Stream& s);
 /// Starts a kernel that has one parameter, of these words. Allocates nothing. Throws DeviceError
 /// for a shape that the GPU cannot have, and when the launch fails.
 void launch(const Function& f, std::span<const uint64_t> words, const LaunchShape& shape,
@@ -132,6 +138,8 @@ void launch(const Function& f, std::span<const uint64_t> words, const LaunchShap
 /// Workspace for launches of a stream, of at least so many bytes, 256-byte aligned. It grows at
 /// first use; one of a graph is that of the stream it was captured from.
 uint64_t workspace(const Stream& s, int64_t bytes);
+/// Zeros in memory of the stream's GPU, when the work before it is done.
+void clear(const Stream& s, uint64_t memory, int64_t bytes);
 
 /// Copies all elements from the host to the device and back, in the order of the stream; returns
 /// when the host's memory is free to be used. Both are contiguous, of one type and one count of
@@ -155,5 +163,30 @@ struct alignas(64) TensorMap {
 /// for a view or box that the hardware has no map for, with what it wants.
 TensorMap tensor_map(const Device& d, const TensorView& t, std::span<const int> box,
                      int swizzle_bytes);
+
+/// Memory of a GPU in which the kernels of a stream leave messages (tw/runtime/launch.h). Whoever
+/// waits for the stream or its device, copies too, has them heard.
+class Inbox {
+ public:
+  /// `hear` gets the memory's bytes, on the host; what it throws, the one who waits gets.
+  static std::shared_ptr<Inbox> make(const Stream& s, std::function<void(const void*)> hear);
+  ~Inbox();
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
+
+  uint64_t memory() const { return memory_; }
+  bool is_of(const Stream& s) const { return s.handle() == stream_; }
+  /// The stream's work is done. It may be gone itself.
+  void read();
+
+ private:
+  Inbox(const Stream& s, std::function<void(const void*)> hear);
+  void clear();
+  Gpu& gpu_;
+  void* const stream_;
+  const std::function<void(const void*)> hear_;
+  std::mutex lock_;
+  uint64_t memory_ = 0;
+};
 
 }  // namespace tw::cuda

@@ -23,9 +23,32 @@ static void finish_copy(const Stream& s, Result code) {
   s.synchronize();
 }
 
+static std::string fault_on(const Gpu& gpu, const void* p) {
+  if (!p) return "";
+  const Current current(gpu);
+  unsigned type = 0, managed = 0;
+  int ordinal = -1;
+  int attributes[] = {kMemoryType, kIsManaged, kDeviceOrdinal};
+  void* values[] = {&type, &managed, &ordinal};
+  gpu.check(gpu.api().pointer_attributes(3, attributes, values, address(p)), "to tell of memory");
+  if (managed || type == kPinnedMemory || (type == kDeviceMemory && ordinal == gpu.ordinal()))
+    return "";
+  return type == kDeviceMemory
+             ? fmt::format("lies on cuda:{}: wanted memory of {}", ordinal, gpu.name())
+             : fmt::format("lies in the host's memory: wanted memory of {}", gpu.name());
+}
+
+static void check_side(const Stream& s, const TensorView& t) {
+  const std::string fault = fault_on(s.gpu(), t.data);
+  if (!fault.empty())
+    throw UserError(
+        fmt::format("copy by a stream of {}: {} {}", s.gpu().name(), to_string(t), fault));
+}
+
 void copy_in(const Stream& s, const TensorView& to, const TensorView& from) {
   const size_t size = copied_bytes(to, from);
   if (size == 0) return;
+  check_side(s, to);
   const Current current(s.gpu());
   finish_copy(s, s.gpu().api().copy_in(address(to.data), from.data, size,
                                        static_cast<StreamHandle>(s.handle())));
@@ -34,6 +57,7 @@ void copy_in(const Stream& s, const TensorView& to, const TensorView& from) {
 void copy_out(const Stream& s, const TensorView& to, const TensorView& from) {
   const size_t size = copied_bytes(to, from);
   if (size == 0) return;
+  check_side(s, from);
   const Current current(s.gpu());
   finish_copy(s, s.gpu().api().copy_out(to.data, address(from.data), size,
                                         static_cast<StreamHandle>(s.handle())));
@@ -56,20 +80,6 @@ Tensor to_host(const Device& d, const TensorView& t) {
   return copy(here);
 }
 
-std::string memory_fault(const Device& d, const void* p) {
-  if (!p) return "";
-  const Gpu& gpu = d.cuda();
-  const Current current(gpu);
-  unsigned type = 0, managed = 0;
-  int ordinal = -1;
-  int attributes[] = {kMemoryType, kIsManaged, kDeviceOrdinal};
-  void* values[] = {&type, &managed, &ordinal};
-  gpu.check(gpu.api().pointer_attributes(3, attributes, values, address(p)), "to tell of memory");
-  if (managed || type == kPinnedMemory || (type == kDeviceMemory && ordinal == gpu.ordinal()))
-    return "";
-  return type == kDeviceMemory
-             ? fmt::format("lies on cuda:{}: wanted memory of {}", ordinal, gpu.name())
-             : fmt::format("lies in the host's memory: wanted memory of {}", gpu.name());
-}
+std::string memory_fault(const Device& d, const void* p) { return fault_on(d.cuda(), p); }
 
 }  // namespace tw::cuda

@@ -46,13 +46,16 @@ static void check_shape(const Gpu& gpu, const std::string& name, const LaunchSha
   refuse("bytes of shared memory in a block", s.shared_bytes, 0, gpu.machine().shared_per_block);
 }
 
+void check_stream(const Function& f, const Stream& s) {
+  if (&s.gpu() == f.gpu_) return;
+  throw UserError(fmt::format("kernel '{}' of {} is launched on a stream of {}", f.name(),
+                              f.gpu_->name(), s.gpu().name()));
+}
+
 void launch(const Function& f, std::span<const uint64_t> words, const LaunchShape& shape,
             const Stream& s) {
   const Gpu& gpu = *f.gpu_;
-  if (&s.gpu() != &gpu) {
-    throw UserError(fmt::format("kernel '{}' of {} is launched on a stream of {}", f.name(),
-                                gpu.name(), s.gpu().name()));
-  }
+  check_stream(f, s);
   check_shape(gpu, f.name(), shape);
   const auto function = static_cast<FunctionHandle>(f.handle_);
   const Current current(gpu);
@@ -68,6 +71,13 @@ void launch(const Function& f, std::span<const uint64_t> words, const LaunchShap
                                        static_cast<unsigned>(shape.shared_bytes),
                                        static_cast<StreamHandle>(s.handle()), parameters, nullptr);
   if (code != 0) gpu.fail(code, fmt::format("to launch '{}'", f.name()));
+}
+
+void clear(const Stream& s, uint64_t memory, int64_t bytes) {
+  const Current current(s.gpu());
+  s.gpu().check(s.gpu().api().memory_set(memory, 0, static_cast<size_t>(bytes),
+                                         static_cast<StreamHandle>(s.handle())),
+                "to clear a kernel's workspace");
 }
 
 uint64_t workspace(const Stream& s, int64_t bytes) {

@@ -9,6 +9,12 @@ namespace tw::cuda {
 static StreamHandle handle_of(const Stream& s) { return static_cast<StreamHandle>(s.handle()); }
 static EventHandle event_of(void* handle) { return static_cast<EventHandle>(handle); }
 
+/// What one GPU made is used in its own streams.
+static void check_same(const char* what, const Gpu& gpu, const char* use, const Stream& s) {
+  if (&s.gpu() == &gpu) return;
+  throw UserError(fmt::format("{} of {} {} a stream of {}", what, gpu.name(), use, s.gpu().name()));
+}
+
 int device_count() {
   try {
     int count = 0;
@@ -36,11 +42,13 @@ Stream Stream::of(const Device& d, void* handle) { return {d.cuda(), handle, nul
 void Stream::synchronize() const {
   const Current current(*gpu_);
   gpu_->check(gpu_->api().stream_synchronize(handle_of(*this)), "to finish the work of a stream");
+  gpu_->hear(this);
 }
 
 void synchronize(const Device& d) {
   const Current current(d.cuda());
   d.cuda().check(d.cuda().api().context_synchronize(), "to finish its work");
+  d.cuda().hear(nullptr);
 }
 
 Event::Event(const Device& d) : gpu_(d.cuda()) {
@@ -56,6 +64,7 @@ Event::~Event() {
 }
 
 void Event::record(const Stream& s) {
+  check_same("an event", gpu_, "is recorded in", s);
   const Current current(gpu_);
   gpu_.check(gpu_.api().event_record(event_of(handle_), handle_of(s)), "to record an event");
 }
@@ -78,6 +87,11 @@ void Event::hold(const Stream& s) const {
 }
 
 double Event::milliseconds(const Event& begin, const Event& end) {
+  if (&begin.gpu_ != &end.gpu_) {
+    throw UserError(
+        fmt::format("the time between events of {} and {}", begin.gpu_.name(), end.gpu_.name()),
+        "wanted events of one GPU");
+  }
   const Current current(end.gpu_);
   float ms = 0;
   end.gpu_.check(end.gpu_.api().event_elapsed(&ms, event_of(begin.handle_), event_of(end.handle_)),
@@ -118,6 +132,7 @@ Graph::~Graph() {
 }
 
 void Graph::launch(const Stream& s) const {
+  check_same("a graph", gpu_, "is launched on", s);
   const Current current(gpu_);
   gpu_.check(gpu_.api().graph_launch(static_cast<GraphExecHandle>(handle_), handle_of(s)),
              "to launch a graph");

@@ -61,7 +61,8 @@ static std::string map_fault(const TensorView& t, std::span<const int> box, int 
 TensorMap tensor_map(const Device& d, const TensorView& t, std::span<const int> box,
                      int swizzle_bytes) {
   const std::optional<int> type = is_packed(t.dtype) ? std::nullopt : map_type(t.dtype);
-  const std::string fault = type ? map_fault(t, box, swizzle_bytes) : "no map has such elements";
+  std::string fault = type ? map_fault(t, box, swizzle_bytes) : "no map has such elements";
+  if (fault.empty()) fault = memory_fault(d, t.data);
   if (!fault.empty()) throw UserError(fmt::format("tensor map of {}: {}", to_string(t), fault));
   // The driver counts axes from the last one, whose stride it knows.
   const int rank = t.rank();

@@ -61,6 +61,8 @@ enum class Attribute : int {
   X(copy_in, "cuMemcpyHtoDAsync_v2",                                                               \
     (Pointer to, const void* from, size_t bytes, StreamHandle stream))                             \
   X(copy_out, "cuMemcpyDtoHAsync_v2", (void* to, Pointer from, size_t bytes, StreamHandle stream)) \
+  X(memory_set, "cuMemsetD8Async",                                                                 \
+    (Pointer p, unsigned char value, size_t bytes, StreamHandle stream))                           \
   X(pointer_attributes, "cuPointerGetAttributes",                                                  \
     (unsigned count, int* attributes, void** values, Pointer p))                                   \
   X(stream_create, "cuStreamCreate", (StreamHandle * stream, unsigned flags))                      \

@@ -1,13 +1,18 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "tw/runtime/impl/cuda_api.h"
 #include "tw/target/gpu.h"
 
 namespace tw::cuda {
+
+class Inbox;
+class Stream;
 
 /// One GPU of one driver. Made by the first that asks and never destroyed, since memory on it may
 /// go while static objects do.
@@ -34,6 +39,10 @@ class Gpu {
   /// other. What was given stays as long as the process, since captured graphs may hold it.
   Pointer workspace(StreamHandle stream, int64_t bytes);
 
+  void add(const std::shared_ptr<Inbox>& box);
+  /// Has the messages of a stream's kernels heard, of all streams for null. Their work is done.
+  void hear(const Stream* s);
+
  private:
   Gpu(const Api& api, int ordinal);
 
@@ -48,6 +57,7 @@ class Gpu {
   };
   std::mutex lock_;
   std::map<StreamHandle, Workspace> workspaces_;
+  std::vector<std::weak_ptr<Inbox>> inboxes_;
 };
 
 /// While alive, the GPU's context is this thread's current one; then the one before is again.
