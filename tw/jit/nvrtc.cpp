@@ -217,6 +217,12 @@ CompiledCuda compile_cubin(const Nvrtc& nvrtc, const std::string& arch, const st
 
 static int64_t few_spilled(int blocks) { return blocks == 2 ? 64 : 16; }
 
+/// The next number of blocks to try: far fewer where much is spilled, as tries take seconds then.
+static int fewer_blocks(int blocks, int64_t spilled) {
+  constexpr int64_t kMuch = 1024;
+  return spilled > kMuch ? std::max(1, blocks / 4) : blocks * 3 / 4;
+}
+
 CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
                                     const std::string& text, bool debug) {
   CompiledCuda made = compile_cubin(nvrtc, arch, text, debug);
@@ -225,7 +231,7 @@ CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
   if (at == std::string::npos) return made;
   for (int blocks = std::stoi(text.substr(at + kDefinition.size()));
        blocks > 1 && made.spill_bytes > few_spilled(blocks);) {
-    blocks = blocks * 3 / 4;
+    blocks = fewer_blocks(blocks, made.spill_bytes);
     made = compile_cubin(nvrtc, arch, fmt::format("{}{}\n#line 1\n{}", kDefinition, blocks, text),
                          debug);
   }
