@@ -90,6 +90,19 @@ TEST(Workspace, WithoutOrderThatIsARace) {
   }
 }
 
+/// Instances that begin in another order than that of their numbers wait for ever.
+TEST(Workspace, BlocksThatTakeNoTicketMayWaitForEver) {
+  EmittedCuda e = emulated(relay(40, MemoryOrder::release, MemoryOrder::acquire));
+  const std::string taken = "const i64 instance = (i64)*ticket;";
+  const size_t at = e.text.find(taken);
+  ASSERT_NE(at, std::string::npos);
+  e.text.replace(at, taken.size(), "const i64 instance = instances - 1 - (i64)*ticket;");
+  const EmuReport report =
+      run_once(e, tensors_for(e.launch, {6}), {6}, {.resident = 2, .blocks = 2});
+  ASSERT_FALSE(report.clean());
+  EXPECT_EQ(*report.fault, EmuFault::deadlock) << report.text;
+}
+
 class SharedRows : public testing::TestWithParam<CumsumForm> {};
 
 /// Sums of integers are exact: every schedule gives them, in the emulator, on a CPU and in the

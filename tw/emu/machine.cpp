@@ -45,6 +45,7 @@ static bool is_starved(uint64_t mode, int thread, size_t slot) {
 
 void Machine::start_block(Block& block, int64_t number) {
   block.number = number;
+  ++changes_;
   block.arrived = block.ended = 0;
   memory_.forget(block.shared);
   for (Warp& w : block.warps) w = {};
@@ -247,6 +248,7 @@ void Machine::access(void* address, uint64_t bytes, bool write, Place place) {
   }
   if (bytes == 0) return;
   Region& r = region_of(address, bytes, write, place);
+  if (write && !r.shared && !place.has(Place::kAtomic)) ++changes_;
   if (!grid_.check) return;
   const int64_t offset = static_cast<char*>(address) - r.begin;
   const auto n = static_cast<int64_t>(bytes);
