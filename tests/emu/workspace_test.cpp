@@ -152,6 +152,20 @@ INSTANTIATE_TEST_SUITE_P(Forms, SharedRows,
                                          CumsumForm{bf16, true, true}),
                          name_of);
 
+/// As the library cuts long rows.
+TEST(Workspace, ALongRowIsShared) {
+  const EmittedCuda e = emulated(kernels::cumsum_shared_rows({}, {}));
+  const std::vector<int64_t> dims{1, 3 * kernels::CumsumChunks().cols + 77};
+  const std::vector<Tensor> t = tensors_for(e.launch, dims);
+  const EmuReport report = run_once(e, t, dims, {.resident = 2});
+  ASSERT_TRUE(report.clean()) << report.text;
+  double sum = 0;
+  for (int64_t i = 0; i < dims[1]; ++i) {
+    sum += get(t[0], i);
+    ASSERT_EQ(get(t[1], i), sum) << i;
+  }
+}
+
 /// Sums that round depend on which are added first: that is the same in every schedule.
 TEST(Workspace, SumsAreTheSameBitForBit) {
   const EmittedCuda e = emulated(kernels::cumsum_shared_rows({}, {.cols = 64, .group = 4}));
