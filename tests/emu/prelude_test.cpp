@@ -46,6 +46,7 @@ const char* const kCalls = R"(
   tw_store_run(p, tw_load_run<Pack<u32, 2>>(p));
   tw_store_run((f32*)p, Pack<f32, 4>{{d[0], d[1], d[2], d[3]}});
   *(f64*)p = g[0] + e[0];
+  *(i64*)p = tw_tell(p, 1, 2, 3, 4, 5, 8);
 )";
 
 /// Of Hopper, but for products of four warps.

@@ -90,6 +90,19 @@ TEST(Workspace, WithoutOrderThatIsARace) {
   }
 }
 
+/// Instances that begin in another order than that of their numbers wait for ever.
+TEST(Workspace, BlocksThatTakeNoTicketMayWaitForEver) {
+  EmittedCuda e = emulated(relay(40, MemoryOrder::release, MemoryOrder::acquire));
+  const std::string taken = "const i64 instance = (i64)*ticket;";
+  const size_t at = e.text.find(taken);
+  ASSERT_NE(at, std::string::npos);
+  e.text.replace(at, taken.size(), "const i64 instance = instances - 1 - (i64)*ticket;");
+  const EmuReport report =
+      run_once(e, tensors_for(e.launch, {6}), {6}, {.resident = 2, .blocks = 2});
+  ASSERT_FALSE(report.clean());
+  EXPECT_EQ(*report.fault, EmuFault::deadlock) << report.text;
+}
+
 class SharedRows : public testing::TestWithParam<CumsumForm> {};
 
 /// Sums of integers are exact: every schedule gives them, in the emulator, on a CPU and in the
@@ -138,6 +151,20 @@ INSTANTIATE_TEST_SUITE_P(Forms, SharedRows,
                                          CumsumForm{f32, true, false}, CumsumForm{f32, false, true},
                                          CumsumForm{bf16, true, true}),
                          name_of);
+
+/// As the library cuts long rows.
+TEST(Workspace, ALongRowIsShared) {
+  const EmittedCuda e = emulated(kernels::cumsum_shared_rows({}, {}));
+  const std::vector<int64_t> dims{1, 3 * kernels::CumsumChunks().cols + 77};
+  const std::vector<Tensor> t = tensors_for(e.launch, dims);
+  const EmuReport report = run_once(e, t, dims, {.resident = 2});
+  ASSERT_TRUE(report.clean()) << report.text;
+  double sum = 0;
+  for (int64_t i = 0; i < dims[1]; ++i) {
+    sum += get(t[0], i);
+    ASSERT_EQ(get(t[1], i), sum) << i;
+  }
+}
 
 /// Sums that round depend on which are added first: that is the same in every schedule.
 TEST(Workspace, SumsAreTheSameBitForBit) {

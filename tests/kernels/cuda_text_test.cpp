@@ -78,6 +78,27 @@ TEST_P(KernelCudaText, CompilesWithoutSpills) {
   }
 }
 
+/// Rows that instances share are traced by another function than the benchmarks' first.
+TEST(LongRows, CompileWithoutSpills) {
+  try {
+    find_nvrtc();
+  } catch (const EnvError& e) {
+    GTEST_SKIP() << e.what();
+  }
+  const KernelEntry& cumsum = kernels::kernel_named("cumsum");
+  for (const char* arch : kArchs) {
+    for (const DType t : cumsum.dtypes) {
+      for (const auto& [direction, exclusive] : {std::pair{"forward", "no"}, {"reverse", "yes"}}) {
+        const Problem p{
+            {{"m", 1}, {"n", 1 << 20}}, t, {{"direction", direction}, {"exclusive", exclusive}}};
+        const EmittedCuda e = cuda_text(cumsum, complete(cumsum, p), gpu_named(arch));
+        EXPECT_TRUE(e.launch.in_order);
+        EXPECT_EQ(compile_without_spills(find_nvrtc(), arch, e.text, false).spill_bytes, 0);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Library, KernelCudaText, testing::ValuesIn(kernels::kernel_list()),
                          [](const auto& info) { return std::string(info.param.name); });
 

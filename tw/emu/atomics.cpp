@@ -77,6 +77,24 @@ void Machine::expect_aligned(const void* address, uint64_t bytes, int32_t line) 
     fault(line, const_cast<void*>(address), bytes);
 }
 
+/// A thread that asks for one value again and again waits for another block, whatever its own does
+/// meanwhile in shared memory. When each block has such a thread nobody answers.
+void Machine::ask_again(const void* address) {
+  constexpr int64_t kMostAsks = 1 << 10;
+  Thread& t = *current_;
+  if (t.asked_since != changes_) {
+    t.asked_since = changes_;
+    t.asked_at = address;
+    t.asks = 0;
+  }
+  if (address != t.asked_at || ++t.asks < kMostAsks) return;
+  t.block->waits_since = changes_;
+  const bool all = std::ranges::all_of(blocks_, [&](const Block& b) {
+    return b.ended == grid_.threads || b.waits_since == changes_;
+  });
+  if (all) deadlock();
+}
+
 void Machine::atomic(const char* name, const char* type, void* address, const void* value,
                      const void* expected, void* old, int32_t line) {
   constexpr uint32_t kOffers = 4;  // others must get on where a thread waits in a loop
@@ -109,6 +127,10 @@ void Machine::atomic(const char* name, const char* type, void* address, const vo
   constexpr int64_t kMostIdle = 1 << 18;
   idle_ = changed ? 0 : idle + 1;
   if (idle_ > kMostIdle) deadlock();
+  if (changed)
+    ++changes_;
+  else
+    ask_again(address);
   if (finding_) die();
 }
 

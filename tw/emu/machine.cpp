@@ -84,6 +84,7 @@ void Machine::reset(Thread& t) {
 void Machine::start_block(Block& block, int64_t number) {
   constexpr int kRegisters = 65536, kMostOfThread = 255, kUnit = 8;
   block.number = number;
+  ++changes_;
   block.arrived = block.ended = 0;
   memory_.forget(block.shared);
   block.mbarriers.clear();
@@ -315,6 +316,7 @@ void Machine::access(void* address, uint64_t bytes, bool write, Place place) {
     return;
   }
   Region& r = region_of(address, bytes, write, place);
+  if (write && !r.shared && !place.has(Place::kAtomic)) ++changes_;
   if (!grid_.check) return;
   const int64_t offset = static_cast<char*>(address) - r.begin;
   const auto n = static_cast<int64_t>(bytes);

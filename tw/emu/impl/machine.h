@@ -48,7 +48,9 @@ struct Thread {
   int lane = 0;
   bool starved = false;  ///< runs when nobody else can
   Call call;
-  Call asked;  ///< the last atomic
+  Call asked;                          ///< the last atomic
+  const void* asked_at = nullptr;      ///< the first since memory that all see changed
+  int64_t asked_since = -1, asks = 0;  ///< that change, and how often since then
   std::vector<Copy> copies;
   int64_t groups = 0;  ///< of copies, committed
 
@@ -78,7 +80,8 @@ struct Block {
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   int arrived = 0, ended = 0;
-  Thread* first = nullptr;  ///< that arrived at the barrier
+  int64_t waits_since = -1;  ///< the last change when a thread was seen to wait for another
+  Thread* first = nullptr;   ///< that arrived at the barrier
 
   Cluster* cluster = nullptr;
   std::map<int64_t, MBarrier> mbarriers;  ///< by offset
@@ -140,6 +143,7 @@ class Machine {
   void deadlock();
   std::string describe(const Thread& t) const;
   std::string waits_for(const Thread& t) const;
+  void ask_again(const void* address);
   std::string where_all_wait(std::vector<Place>& places) const;
 
   // reports; the running thread ends
@@ -252,7 +256,8 @@ class Machine {
   Fiber scheduler_;
   std::map<const void*, KnowledgePtr> released_;
   std::optional<Finding> finding_;
-  int64_t idle_ = 0;  ///< calls and accesses since something changed
+  int64_t changes_ = 0;  ///< of memory that all blocks see
+  int64_t idle_ = 0;     ///< calls and accesses since something changed
 
   friend void fill_table(TextTable& table, uintptr_t base);
   friend void fill_async(TextTable& table);
