@@ -141,7 +141,7 @@ TEST_P(SharedRows, AreThoseOfEveryScheduleAndDevice) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<CumsumForm>& info) {
+std::string form_of(const testing::TestParamInfo<CumsumForm>& info) {
   return fmt::format("{}{}{}", name(info.param.dtype), info.param.reverse ? "reverse" : "",
                      info.param.exclusive ? "exclusive" : "");
 }
@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, SharedRows,
                          testing::Values(CumsumForm{f32, false, false},
                                          CumsumForm{f32, true, false}, CumsumForm{f32, false, true},
                                          CumsumForm{bf16, true, true}),
-                         name_of);
+                         form_of);
 
 /// As the library cuts long rows.
 TEST(Workspace, ALongRowIsShared) {
