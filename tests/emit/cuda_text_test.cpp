@@ -24,6 +24,20 @@ const Small kSmall[] = {
     {"store_bf16", "dim N\nin x: f32[N]\nout y: bf16[N]\ngrid (cdiv(N, 1024))\n",
      "%0 = load x{pid0*1024} : f32[1024]\n%1 = cast %0 : bf16[1024]\nstore %1 to y{pid0*1024}\n",
      0},
+    // What is clamped to the largest number takes one instruction a pair; words are chosen.
+    {"store_e4m3", "dim M\nin x: f32[M, 1024]\nout y: e4m3[M, 1024]\ngrid (M)\n",
+     "%0 = load x{pid0, 0} : f32[1,1024]\n%1 = load x{pid0, 0} : f32[1,1]\n"
+     "%2 = full -448 : f32[1,1]\n%3 = max %0, %2 : f32[1,1024]\n"
+     "%4 = full 448 : f32[1,1]\n%5 = min %3, %4 : f32[1,1024]\n"
+     "%6 = full 0 : f32[1,1]\n%7 = lt %6, %1 : b1[1,1]\n"
+     "%8 = where %7, %5, %6 : f32[1,1024]\n%9 = cast %8 : e4m3[1,1024]\n"
+     "store %9 to y{pid0, 0}\n",
+     0},
+    // Two windows that share nothing.
+    {"halves", "dim M\nin x: f32[M, 64]\nout y: f32[M, 128]\ngrid (cdiv(M, 8))\n",
+     "%0 = load x{pid0*8, 0} : f32[8,64]\nstore %0 to y{pid0*8, 0}\n"
+     "%1 = neg %0 : f32[8,64]\nstore %1 to y{pid0*8, 64}\n",
+     0},
     // A row lies in one warp.
     {"row_sum", "dim M\nin x: f32[M, 128]\nout y: f32[M, 1]\ngrid (cdiv(M, 8))\n",
      "%0 = load x{pid0*8, 0} : f32[8,128]\n%1 = reduce sum %0 axis 1 : f32[8,1]\n"

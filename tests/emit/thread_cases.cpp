@@ -431,7 +431,7 @@ bool only_on_gpu(const ThreadCase& c) {
 std::vector<ThreadGroup> thread_groups() {
   std::vector<ThreadGroup> all{math_group(f32), math_group(f64),   extremes_group(),
                                formats_group(), roundings_group(), to_integer_group(),
-                               others_group()};
+                               others_group(),  fused_group()};
   for (const DType t : {i8, i16, i32, i64, u8, u16, u32, u64}) all.push_back(integers_group(t));
   return all;
 }

@@ -32,6 +32,8 @@ struct ThreadGroup {
   std::vector<ThreadCase> cases;
 };
 std::vector<ThreadGroup> thread_groups();
+/// Functions of several operations of the language.
+ThreadGroup fused_group();
 
 /// One translation unit of kernels `<name>(const u64* a, const u64* b, u64* out, i64 n)`: of CUDA
 /// for a grid of any size, of the emulator as functions.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 #include "tw/emu/device.h"
 #include "tw/jit/kernel.h"
 #include "tw/kernels/entry.h"
+#include "tw/kernels/quant/quant.h"
 
 namespace tw::test {
 namespace {
@@ -66,6 +68,26 @@ TEST_P(EmulatedLibrary, RunsClean) {
          .reference = [&](std::span<const TensorView> in) { return entry.reference(p, in); }});
   }
   EXPECT_EQ(sweep.verdict(), "");
+}
+
+/// Rows that no block holds: of whole runs, and of others; one of zeros, one with a NaN.
+TEST(EmulatedQuantise, RowsReadTwiceGetTheCodesOfHeldOnes) {
+  register_emulator();
+  constexpr int64_t kRows = 4;
+  for (const int64_t k : {1504, 1501}) {
+    const Tensor x = host_tensor(bf16, {kRows, k});
+    for (int64_t i = 0; i < kRows * k; ++i)
+      set(x, i, i / k == 1 ? -0.0 : std::ldexp(static_cast<double>(i * 37 % 511 - 255), i % 7));
+    set(x, 2 * k + 700, NAN);
+    const auto codes = [&](const char* device, const kernels::QuantizeTiling& tiling) {
+      const Tensor q = host_tensor(e4m3, {kRows, k}), scale = host_tensor(f32, {kRows});
+      compile(kernels::quantize_fp8(bf16, tiling), Device::open(device))({x}, {q, scale});
+      return std::vector<uint8_t>(q.data<uint8_t>(), q.data<uint8_t>() + q.count());
+    };
+    const auto held = codes("cpu:0", {1, 2048, 0, false});
+    EXPECT_EQ(codes("emu:0", {1, 512, 512, true, false}), held);
+    EXPECT_EQ(codes("emu:0", {1, 2048, 512, true, true}), held);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Library, EmulatedLibrary, testing::ValuesIn(kernels::kernel_list()),

@@ -163,8 +163,8 @@ Pipeline ring_pipeline(const std::string& text, const Config& c) {
   defines += blocks > 1 ? fmt::format("#define CLUSTER __cluster_dims__({}, 1, 1)\n", blocks)
                         : "#define CLUSTER\n";
   Pipeline p;
-  p.launch = make_case(defines + text, int64_t{blocks} * c("grid", 2), 160,
-                       1024 + stages * (rows * cols * 4 + 16), {x, y}, "rw", {m, n});
+  p.launch = make_case(defines + text, c("grid", 2), 160, 1024 + stages * (rows * cols * 4 + 16),
+                       {x, y}, "rw", {m, n});
   p.launch.spec.entry = "tw_ring";
   p.launch.spec.cluster = blocks;
   for (const size_t arg : {size_t{0}, size_t{1}})

@@ -98,9 +98,9 @@ Pipeline gemm_pipeline(const std::string& text, const Config& c) {
   if (sk > 1) shared = std::max(shared, int64_t{bm} * bn * 4);
   shared += 16 * st + 1024 + c("smemadd", 0);
   Pipeline p;
-  const int64_t blocks = (sk > 1 ? total : std::min<int64_t>(total, c("grid", 1))) * cluster;
+  const int64_t tasks = sk > 1 ? total : std::min<int64_t>(total, c("grid", 1));
   p.launch =
-      make_case(head + text, blocks, 128 * (cwg + 1), shared, problem->tensors, "rrw", {m, n, k});
+      make_case(head + text, tasks, 128 * (cwg + 1), shared, problem->tensors, "rrw", {m, n, k});
   p.launch.spec.entry = "tw_gemm";
   p.launch.spec.cluster = cluster;
   p.launch.spec.tensor_maps = {

@@ -69,10 +69,17 @@ bool to_constant(Program& p, const Place& place) {
   return true;
 }
 
-/// A branch by one of its sides.
+bool writes(const Program& p, const Region& r) {
+  bool any = false;
+  walk(r, [&](const Op& op) { any |= effect(p, op) == Effect::write; });
+  return any;
+}
+
+/// A branch by one of its sides. What writes stays in its branch, which may be what keeps instances
+/// from writing to the same place.
 bool to_region(Program& p, const Place& place, size_t side) {
   const Op op = (*place.list)[place.at];
-  if (op.code != Opcode::if_) return false;
+  if (op.code != Opcode::if_ || writes(p, op.regions[side])) return false;
   const Region& r = op.regions[side];
   const auto at = place.list->erase(place.list->begin() + static_cast<int64_t>(place.at));
   place.list->insert(at, r.ops.begin(), r.ops.end());

@@ -37,7 +37,7 @@ TEST(Mapping, EveryKnobTakesItsWholeRange) {
 
 TEST(Mapping, SchemesHaveKnobsOfTheirOwn) {
   EXPECT_EQ(to_string(parse_mapping("cuda1 warps=8")), "cuda1 warps=8");
-  TW_EXPECT_ERROR(UserError, "unknown key 'kc'; known keys: stages, warps",
+  TW_EXPECT_ERROR(UserError, "unknown key 'kc'; known keys: cluster, stages, warps",
                   [] { parse_mapping("cuda1 kc=64"); });
   TW_EXPECT_ERROR(UserError, "unknown key 'warps'; known keys: ip",
                   [] { parse_mapping("cpu1 warps=8"); });

@@ -111,14 +111,15 @@ class Arguments {
 };
 
 int64_t block_count(const LaunchSpec& spec, std::span<const int64_t> dims, int64_t most) {
-  int64_t blocks = 1;
-  constexpr int64_t kLargestGrid = (int64_t{1} << 31) - 1;
+  int64_t tasks = 1;
+  const int64_t kLargestGrid = ((int64_t{1} << 31) - 1) / spec.cluster;
   for (const Expr& e : spec.grid) {
     const int64_t extent = evaluate(e, [&](Symbol s) { return dims[s.id]; });
     if (extent <= 0) return 0;
-    blocks = extent > kLargestGrid / blocks ? kLargestGrid : blocks * extent;
+    tasks = extent > kLargestGrid / tasks ? kLargestGrid : tasks * extent;
   }
-  return most > 0 ? std::min(blocks, most) : blocks;
+  if (most > 0) tasks = std::min(tasks, std::max<int64_t>(1, most / spec.cluster));
+  return tasks * spec.cluster;
 }
 
 int resident_count(const LaunchSpec& spec, int64_t blocks, int asked) {
@@ -235,8 +236,6 @@ EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpe
   grid.check = options.check_races;
   grid.blocks = block_count(spec, dims, options.blocks);
   if (grid.blocks == 0) return {};
-  if (spec.cluster < 1 || grid.blocks % spec.cluster != 0)
-    throw InternalError("an emulated launch is not of whole clusters", to_string(spec));
   grid.resident = resident_count(spec, grid.blocks, options.resident);
 
   Memory memory(options.seed);

@@ -77,7 +77,8 @@ class CudaBackend : public Backend {
            const cuda::Stream* stream) const override {
     call.check_addresses([&](const void* p) { return cuda::memory_fault(device_, p); });
     const cuda::Stream s = stream ? *stream : cuda::Stream::standard(device_);
-    const int64_t grid = std::min(call.instances(), most_blocks(v.launch, device_.gpu()));
+    const int64_t grid =
+        std::min(call.instances() * v.launch.cluster, most_blocks(v.launch, device_.gpu()));
     const int64_t scratch = v.launch.scratch_bytes;
     SmallArray<uint64_t, 64> words(call.words());
     call.write_words({words.data(), words.size()},

@@ -30,10 +30,21 @@ BlockTile rows_tile(int64_t rows, int64_t columns, const GpuMachine& gpu, int64_
   return t;
 }
 
+int64_t longest_kept(const GpuMachine& gpu, int64_t of_block, int64_t bytes_a_column) {
+  constexpr int64_t kOfEach = 16384;
+  const bool cluster = gpu.most_cluster > 1 && bytes_a_column >= 4;
+  return cluster ? std::max(of_block, gpu.most_cluster * kOfEach) : of_block;
+}
+
 BlockTile elements_tile(int64_t rows, int64_t columns, const GpuMachine& gpu) {
   BlockTile t{1, extent_for(columns, 8, 1024)};
   const bool many = rows * columns >= kUsual * enough_instances(gpu);
   while (2 * t.rows * t.cols <= (many ? kUsual : kFew)) t.rows *= 2;
+  return t;
+}
+
+BlockTile along_rows(BlockTile t, int64_t columns) {
+  while (t.rows > 1 && columns % (2 * t.cols) == 0) t = {t.rows / 2, 2 * t.cols};
   return t;
 }
 

@@ -27,8 +27,16 @@ inline constexpr int64_t kRowElements = 4096, kSharingElements = 8192;
 BlockTile rows_tile(int64_t rows, int64_t columns, const GpuMachine& gpu,
                     int64_t longest = kLongestRow, int64_t elements = kRowElements);
 
+/// Longest rows that are kept between two uses: a block keeps so many elements. A cluster of blocks
+/// keeps more, which is worth it where reading them again costs 4 bytes a column.
+int64_t longest_kept(const GpuMachine& gpu, int64_t of_block, int64_t bytes_a_column);
+
 /// A part of a matrix whose elements are independent.
 BlockTile elements_tile(int64_t rows, int64_t columns, const GpuMachine& gpu);
+
+/// As many elements along one row, where rows are whole tiles of that: their places differ by
+/// constants.
+BlockTile along_rows(BlockTile t, int64_t columns);
 
 /// A few columns of many rows, so many elements at most: as wide as a line of the caches at least,
 /// half of it where many of the multiprocessors would have none.

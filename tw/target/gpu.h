@@ -15,9 +15,10 @@ struct GpuMachine {
   int64_t shared_per_multiprocessor = 64 << 10;  ///< bytes
   int registers = 64 << 10;                      ///< of 32 bits, per multiprocessor
   int max_threads = 1024;                        ///< per multiprocessor
-  int64_t l2 = 4 << 20;                          ///< bytes
-  int64_t memory = int64_t{8} << 30;             ///< bytes
-  double copy_bandwidth = 0;  ///< bytes read and written per second by a large copy
+  int most_cluster = 1;               ///< blocks that may work together: 1, or a power of two
+  int64_t l2 = 4 << 20;               ///< bytes
+  int64_t memory = int64_t{8} << 30;  ///< bytes
+  double copy_bandwidth = 0;          ///< bytes read and written per second by a large copy
   bool operator==(const GpuMachine&) const = default;
 };
 
@@ -30,6 +31,9 @@ const GpuMachine& gpu_named(const std::string& arch);
 /// The architecture that texts for a device of this compute capability are compiled for: that of
 /// Hopper and later has the features that only it has ("sm_90a").
 std::string gpu_arch(int major, int minor);
+
+/// Blocks of a cluster that every device of this compute capability can run.
+int most_cluster(int major);
 
 /// Of a memory clock of so many kHz, with transfers on both edges, and a bus of so many bits: the
 /// part of it that copies reach.

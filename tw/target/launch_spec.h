@@ -58,7 +58,7 @@ struct LaunchSpec {
   int64_t scratch_bytes = 0;  ///< per concurrent task; of a GPU: global memory per block
   int threads = 0;            ///< of a GPU's block; 0: text for the CPU
   int64_t shared_bytes = 0;   ///< dynamic shared memory of a GPU's block
-  int cluster = 1;            ///< blocks of a GPU's cluster
+  int cluster = 1;            ///< of a GPU: blocks of a task
   /// How copies of boxes see an argument. Maps follow the other parameters of a GPU's text.
   struct TensorMap {
     size_t arg;

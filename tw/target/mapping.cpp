@@ -21,6 +21,7 @@ static constexpr std::array kCpuKnobs = {
 };
 
 static constexpr std::array kCudaKnobs = {
+    Knob{"cluster", 1, 8, "blocks that share an instance's rows"},
     Knob{"stages", 1, 8, "iterations whose operands of dots are in shared memory at once"},
     Knob{"warps", 1, 32, "warps of a block"},
 };

@@ -29,13 +29,15 @@ typedef double f64;
 template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };
 template <class P> __device__ __forceinline__ void tw_store_run(void* p, P v) {
   union { P run; u32 word[sizeof(P) / 4]; } w = {v};
-  if (sizeof(P) == 4) asm volatile("st.b32 [%0], %1;" ::"l"(p), "r"(w.word[0]) : "memory");
+  const size_t at = __cvta_generic_to_global(p);
+  if (sizeof(P) == 4) asm volatile("st.global.b32 [%0], %1;" ::"l"(at), "r"(w.word[0]) : "memory");
   if constexpr (sizeof(P) == 8) {
-    asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]) : "memory");
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(at), "r"(w.word[0]), "r"(w.word[1])
+                 : "memory");
   }
   if constexpr (sizeof(P) == 16) {
-    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.word[0]), "r"(w.word[1]),
-                 "r"(w.word[2]), "r"(w.word[3]) : "memory");
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(w.word[0]),
+                 "r"(w.word[1]), "r"(w.word[2]), "r"(w.word[3]) : "memory");
   }
 }
 template <class P> __device__ __forceinline__ P tw_load_run(const void* p) {

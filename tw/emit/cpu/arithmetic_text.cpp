@@ -74,6 +74,7 @@ std::vector<PreludeFunction> arithmetic_functions() {
        "TW_INLINE $V tw_shr_unsigned($V a, $V b) { return b < $N ? ($V)(a >> b) : ($V)0; }",
        "TW_INLINE $V tw_shr_unsigned($V a, $V b) {\n"
        "  return (a >> (b & ($N - 1))) & ($V)(b < $N);\n}"},
+      same("negative", "sub", "TW_INLINE $V tw_negative($V x) { return tw_sub($V{}, x); }"),
       same("lesser", "", "TW_INLINE $V tw_lesser($V a, $V b) { return a < b ? a : b; }"),
       same("greater", "", "TW_INLINE $V tw_greater($V a, $V b) { return a > b ? a : b; }"),
       same("magnitude", "sub",

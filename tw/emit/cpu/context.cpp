@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 #include <set>
 
 #include "tw/base/round.h"
@@ -16,8 +17,9 @@ void record(const Region& r, std::vector<const Op*>& def) {
   }
 }
 
-/// Facts with every range bounded, as calls are checked to be.
-Facts bounded_facts(const Program& p) {
+/// Facts with every range bounded, as calls are checked to be, and of the dims that are whole runs
+/// of 16 bytes of a tensor.
+Facts known_facts(const Program& p, const Specialisation& of) {
   Facts facts = facts_of(p);
   const auto bound = [&](Symbol s, int64_t least) {
     Interval& range = facts[s].range;
@@ -26,6 +28,13 @@ Facts bounded_facts(const Program& p) {
   for (size_t k = 0; k < p.dims.size(); ++k) bound({SymbolKind::dim, static_cast<int>(k)}, 0);
   for (size_t k = 0; k < p.grid.size(); ++k) bound({SymbolKind::pid, static_cast<int>(k)}, 0);
   for (int k = 0; k < p.loops; ++k) bound({SymbolKind::loop, k}, -kMaxIndex);
+  for (size_t k = 0; k < of.params.size(); ++k) {
+    if (!of.params[k].whole) continue;
+    const Expr& extent = p.params[k].dims[of.params[k].unit_axis];
+    if (extent.kind() != Expr::Kind::symbol) continue;
+    int64_t& unit = facts[extent.symbol()].multiple_of;
+    unit = std::lcm(unit, int64_t{128} / bits(p.params[k].dtype));
+  }
   return facts;
 }
 
@@ -73,7 +82,7 @@ Context::Context(const Program& p, const Specialisation& s, const CpuMachine& m,
       specialisation(with_scratch(p, s)),
       machine(m),
       mapping(map),
-      facts(bounded_facts(p)),
+      facts(known_facts(p, specialisation)),
       prelude(m) {
   def.resize(p.values.size());
   record(p.body, def);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,8 @@ struct Context {
   bool debug_lines = true;
   Facts facts;
   Prelude prelude;
-  std::vector<const Op*> def;  ///< by value; null for arguments of regions
+  std::vector<const Op*> def;    ///< by value; null for arguments of regions
+  std::set<ValueId> few_digits;  ///< values of which only bf16 is seen
   std::map<ValueId, Storage> storage;
   std::map<int, std::string> loop_names;
   std::map<std::string, int> names;  ///< how often each name was given

@@ -96,7 +96,7 @@ Reg philox(Expression& e, const Op& op, const Coords& at) {
 Reg neg(Expression& e, const Op& op, const Coords& at) {
   const Reg a = operand(e, op, 0, at);
   if (is_float(a.dtype)) return e.combine("-($0)", a.dtype, {a});
-  return e.call("sub", a.dtype, {e.literal(a.dtype, Number{}), a});
+  return e.call("negative", a.dtype, {a});
 }
 
 Reg abs(Expression& e, const Op& op, const Coords& at) {
@@ -156,27 +156,41 @@ Reg arithmetic(Expression& e, const Op& op, const Coords& at) {
   return combine_pair(e, code, a, b);
 }
 
-/// y where v is 1 + e^y in f32.
-std::optional<ValueId> one_plus_exp(const Context& c, ValueId v) {
+/// y where v is 1 + f(y) in f32.
+std::optional<ValueId> one_plus(const Context& c, ValueId v, Opcode f) {
   const Op* sum = c.def[v];
   if (sum == nullptr || sum->code != Opcode::add || c.program.type(v).dtype != f32)
     return std::nullopt;
   for (const size_t k : {0, 1}) {
     const std::optional<Number> one = constant_of(c, sum->in[k]);
-    const Op* exp = c.def[sum->in[1 - k]];
-    if (one && one->as_double() == 1 && exp != nullptr && exp->code == Opcode::exp)
-      return exp->in[0];
+    const Op* of = c.def[sum->in[1 - k]];
+    if (one && one->as_double() == 1 && of != nullptr && of->code == f) return of->in[0];
   }
   return std::nullopt;
 }
 
 /// Threads of GPUs do not branch for the quotients of sigmoid and silu.
 Reg divide(Expression& e, const Op& op, const Coords& at) {
-  const auto y = one_plus_exp(e.context(), op.in[1]);
+  const auto y = one_plus(e.context(), op.in[1], Opcode::exp);
   if (!e.context().prelude.for_thread() || !y) return arithmetic<Opcode::div>(e, op, at);
   if (const std::optional<Reg> r = look_up(e, op.out[0], at)) return *r;
   const Reg a = operand(e, op, 0, at), b = e.value(*y, at);
-  return e.call("over_one_plus_exp", f32, {a, b});
+  const bool few = e.context().few_digits.contains(op.out[0]);
+  return e.call(few ? "over_one_plus_exp_bf16" : "over_one_plus_exp", f32, {a, b});
+}
+
+/// 1 + erf y and 1 + tanh y of few digits are short, and keep them where they are near 0.
+Reg add(Expression& e, const Op& op, const Coords& at) {
+  if (e.context().few_digits.contains(op.out[0])) {
+    for (const auto& [code, function] : {std::pair{Opcode::erf_fast, "one_plus_erf_bf16"},
+                                         {Opcode::tanh_fast, "one_plus_tanh_bf16"}}) {
+      const auto y = one_plus(e.context(), op.out[0], code);
+      if (!y) continue;
+      if (const std::optional<Reg> r = look_up(e, op.out[0], at)) return *r;
+      return e.call(function, f32, {e.value(*y, at)});
+    }
+  }
+  return arithmetic<Opcode::add>(e, op, at);
 }
 
 template <Opcode code>
@@ -293,7 +307,7 @@ const std::pair<Opcode, EmitElement> kExpressions[] = {
     {Opcode::floor, function<Opcode::floor>},
     {Opcode::ceil, function<Opcode::ceil>},
     {Opcode::round, function<Opcode::round>},
-    {Opcode::add, arithmetic<Opcode::add>},
+    {Opcode::add, add},
     {Opcode::sub, arithmetic<Opcode::sub>},
     {Opcode::mul, arithmetic<Opcode::mul>},
     {Opcode::div, divide},

@@ -160,6 +160,31 @@ TW_INLINE $V tw_tanh_fast($V x) {
   return size > 8.05f ? one : y;
 })";
 
+// Of one lane, for what is rounded to bf16: within 2^-14 of the result, 1/64 of the last place.
+// A reciprocal, of a number > 0, that would be subnormal is 0.
+const char* const kOverOnePlusExpBf16 = R"(// a / (1 + e^y) for bf16
+TW_INLINE f32 tw_over_one_plus_exp_bf16(f32 a, f32 y) {
+  const f32 e = tw_near_exp2(y * 1.44269504088896341f);
+  return 0.25f * a * tw_near_reciprocal($fma(e, 0.25f, 0.25f));
+})";
+
+const char* const kOnePlusTanhBf16 = R"(// 1 + tanh y for bf16
+TW_INLINE f32 tw_one_plus_tanh_bf16(f32 y) {
+  return tw_near_reciprocal($fma(tw_near_exp2(y * -2.88539008177792682f), 0.5f, 0.5f));
+})";
+
+// erfc z = e^(-z^2) times a polynomial in 1 / (1 + p z) (the form is that of Hastings).
+const char* const kOnePlusErfBf16 = R"(// 1 + erf y for bf16
+TW_INLINE f32 tw_one_plus_erf_bf16(f32 y) {
+  const f32 t = tw_near_reciprocal($fma(tw_fabs(y), 0.53f, 1.0f));
+  const f32 e = tw_near_exp2(y * (y * -1.44269504088896341f));
+  f32 q = $fma(t, -0.18216590464f, 0.40346867035f);
+  q = $fma(q, t, 0.16489191430f);
+  q = $fma(q, t, 0.31592158321f);
+  q = $fma(q, t, 0.29786995372f) * (t * e);
+  return y < 0.0f ? q : 2.0f - q;
+})";
+
 const char* const kErfFast = "TW_INLINE $V tw_erf_fast($V x) { return tw_erf(x); }";
 
 const char* const kAny = R"(TW_INLINE int tw_any($V m) {
@@ -288,6 +313,12 @@ std::vector<PreludeFunction> math_functions() {
       {"erf_fast", "erf", "", kErfFast},
       {"over_one_plus_exp", "exp",
        "TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) { return a / (1.0f + tw_exp(y)); }", ""},
+      {"near_exp2", "exp2", "TW_INLINE f32 tw_near_exp2(f32 x) { return tw_exp2(x); }", ""},
+      {"near_reciprocal", "",
+       "TW_INLINE f32 tw_near_reciprocal(f32 x) { return x > 0x1p126f ? 0.0f : 1.0f / x; }", ""},
+      {"over_one_plus_exp_bf16", "near_exp2 near_reciprocal", kOverOnePlusExpBf16, ""},
+      {"one_plus_tanh_bf16", "near_exp2 near_reciprocal", kOnePlusTanhBf16, ""},
+      {"one_plus_erf_bf16", "fabs near_exp2 near_reciprocal", kOnePlusErfBf16, ""},
       {"any", "", "", kAny},
       {"quarters", "", "", kQuarters},
       {"quarters_far", "", kQuartersFar, ""},

@@ -15,9 +15,10 @@ struct Parts {
 
 Parts parts_of(const Context& c, const Expr& e) {
   constexpr int64_t kNear = 1 << 20;
-  if (e.kind() == Expr::Kind::add) {
+  const bool sub = e.kind() == Expr::Kind::sub;
+  if (sub || e.kind() == Expr::Kind::add) {
     const Parts l = parts_of(c, e.lhs()), r = parts_of(c, e.rhs());
-    return {l.near + r.near, l.far + r.far};
+    return sub ? Parts{l.near - r.near, l.far - r.far} : Parts{l.near + r.near, l.far + r.far};
   }
   const Interval range = bounds(e, c.facts);
   return -kNear <= range.lo && range.hi <= kNear ? Parts{e, 0} : Parts{0, e};
@@ -445,7 +446,15 @@ Reg Expression::load_by_lane(int param, const Coords& at, const Number& pad, con
                                   c_.prelude.use("load", held, 1), sum, outside));
 }
 
-Reg Expression::positive(const Expr& e) {
+Reg Expression::positive(const Expr& known) {
+  Expr e = known;
+  // n - r is positive where n is, when n is a multiple of more than the largest r.
+  for (const Symbol& loop : loops_) {
+    const Interval range = bounds(Expr::symbol(loop), c_.facts);
+    if (in_lanes(loops_of(e)) || range.lo != 0 || slope(e, loop, c_.facts) != -1) continue;
+    const Expr rest = simplify(without(e, loop), c_.facts);
+    if (range.hi < divisor(rest, c_.facts)) e = rest;
+  }
   if (prove_le(1, e, c_.facts)) return literal(b1, Number{true, 1, 0});
   if (prove_le(e, 0, c_.facts)) return literal(b1, Number{true, 0, 0});
   const uint32_t loops = loops_of(e), limited = loops & limited_;

@@ -24,6 +24,12 @@ std::vector<PreludeFunction> memory_functions() {
        "    word |= (u32)tw_pack_$D(tw_round_$D(x[k])) << 8 * (int)sizeof($S) * k;\n"
        "  return word;\n}",
        ""},
+      // The same of numbers kept within the largest of e4m3.
+      {"narrow_clamped", "narrow max:f32 min:f32",
+       "TW_INLINE u32 tw_narrow_clamped_$Dx$L(const f32* x) {\n  f32 y[4];\n"
+       "  for (int k = 0; k < 4; ++k) y[k] = tw_min(tw_max(x[k], -448.0f), 448.0f);\n"
+       "  return tw_narrow_$Dx$L(y);\n}",
+       ""},
       {"stream", "pack_$D", "",
        "TW_INLINE void tw_stream_$Dx$L($S* p, $V v) {\n"
        "#if defined(__clang__)\n"

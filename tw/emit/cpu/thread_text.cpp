@@ -96,33 +96,36 @@ TW_INLINE f32 tw_erf_fast(f32 x) {
   q = $fma(q, s, 5.430602431e-1f);
   q = $fma(q, s, 1.1f);
   const f32 one = __builtin_bit_cast(f32, (__builtin_bit_cast(u32, x) & 0x80000000) | 0x3f800000);
-  f32 r;
-)";
-
-// a / (1 + e^y), sums and quotients a quarter of theirs, so that a reciprocal of no d is subnormal;
-// 1 + e^-30 is 1.
-std::string over_one_plus_exp(const std::string& reciprocal) {
-  return R"(// a / (1 + e^y), 2.7 ulp
-TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) {
-  const f32 c = y < -30.0f ? -30.0f : y;
-)" + exp_reduced("12582910.0f") +
-         R"(  const u32 bits = __builtin_bit_cast(u32, q) + (__builtin_bit_cast(u32, t) << 23);
-  const f32 d = __builtin_bit_cast(f32, bits) + 0.25f;
-  f32 s;
-  )" + reciprocal +
-         R"(
-  s = $fma($fma(-d, s, 1.0f), s, s);
-  return y <= 88.7228317f ? 0.25f * a * s : a * (y == y ? 0.0f : y);
-})";
-}
-
-/// The rest of it: `reciprocal` sets r to about 1 / q.
-std::string erf_fast(const std::string& reciprocal) {
-  return kErfFast + ("  " + reciprocal) + R"(
+  f32 r = tw_near_reciprocal(q);
   r = $fma($fma(-q, r, 1.0f), r, r);
   return s > 13.5424f ? one : p * r;
 })";
+
+// a / (1 + e^y), sums and quotients a quarter of theirs, so that no reciprocal of a finite 1 + e^y
+// is subnormal; those of infinities are 0. The last bits of t are the exponent's; 1 + e^-30 is 1.
+std::string over_one_plus_exp() {
+  return R"(// a / (1 + e^y), 2.7 ulp
+TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) {
+  const f32 c = tw_min(tw_max(y, -30.0f), 89.0f);
+)" + exp_reduced("12583037.0f") +
+         R"(  const f32 power = __builtin_bit_cast(f32, __builtin_bit_cast(u32, t) << 23);
+  const f32 d = $fma(q, power, 0.25f);
+  f32 s = tw_near_reciprocal(d);
+  s = $fma($fma(-d, s, 1.0f), s, s);
+  return 0.25f * a * s;
+})";
 }
+
+const char* const kNearExp2 = R"(TW_INLINE f32 tw_near_exp2(f32 x) {
+  f32 r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+})";
+const char* const kNearReciprocal = R"(TW_INLINE f32 tw_near_reciprocal(f32 x) {
+  f32 r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+})";
 
 /// A function of the C library that is within what the language states.
 ThreadText call(const std::string& name, DType t, const std::string& function) {
@@ -168,6 +171,13 @@ ThreadText to_integer(DType to, DType from) {
                     : fmt::format("  return r > {0:.0f} ? {0:.0f} : r;\n}}", largest(to));
   return {"to_" + n, {from}, text, ""};
 }
+
+// Part of the instruction that takes it, where bits would be masked.
+const char* const kAbs = R"(TW_INLINE f32 tw_fabs(f32 x) {
+  f32 r;
+  asm("abs.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+})";
 
 const char* const kUnpackF16 = R"(TW_INLINE f32 tw_unpack_f16(u16 b) {
   f32 r;
@@ -217,11 +227,33 @@ const char* const kNarrowE4m3 = R"(TW_INLINE u32 tw_narrow_e4m3x1(const f32* x) 
   return word;
 })";
 
+// The instruction clamps.
+const char* const kNarrowClamped = R"(TW_INLINE u32 tw_narrow_clamped_e4m3x1(const f32* x) {
+#if __CUDA_ARCH__ >= 890
+  u16 low, high;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(x[1]), "f"(x[0]));
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(x[3]), "f"(x[2]));
+  return low | (u32)high << 16;
+#else
+  f32 y[4];
+  for (int k = 0; k < 4; ++k) y[k] = tw_min(tw_max(x[k], -448.0f), 448.0f);
+  return tw_narrow_e4m3x1(y);
+#endif
+})";
+
 // The first half of an f16.
 const char* const kUnpackE5m2 = R"(TW_INLINE f32 tw_unpack_e5m2(u8 b) {
   f32 r;
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"((u16)(b << 8)));
   return r;
+})";
+
+// ptxas 13.0 makes one instruction of max(max(-x, y), z) for sm_90a and forgets the sign; it does
+// not take these two for one.
+const char* const kNegative = R"(TW_INLINE $V tw_negative($V x) {
+  i32 r;
+  asm("{.reg .b32 t; not.b32 t, %1; add.s32 %0, t, 1;}" : "=r"(r) : "r"((i32)x));
+  return ($V)r;
 })";
 
 // NVIDIA's bounds are against correctly rounded results, so that "1 ulp" is more than 1 ulp of the
@@ -236,14 +268,14 @@ std::vector<ThreadText> make_rows() {
       call("tanh", f32, "tanhf"),
       call("erf", f32, "erff"),
       call("tanh_fast", f32, "tanhf"),
-      {"erf_fast",
-       {f32},
-       erf_fast(R"(asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(q));)"),
-       erf_fast("r = 1.0f / q;")},
+      {"near_exp2", {f32}, kNearExp2, ""},
+      {"near_reciprocal", {f32}, kNearReciprocal, ""},
+      {"erf_fast", {f32}, kErfFast, kErfFast, "near_reciprocal"},
       {"over_one_plus_exp",
        {f32},
-       over_one_plus_exp(R"(asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(s) : "f"(d));)"),
-       over_one_plus_exp("s = 1.0f / d;")},
+       over_one_plus_exp(),
+       over_one_plus_exp(),
+       "max min near_reciprocal"},
       call("sin", f32, "sinf"),
       call("cos", f32, "cosf"),
       call("exp_f64", f64, "exp"),
@@ -267,6 +299,8 @@ std::vector<ThreadText> make_rows() {
       extreme("min", "min.NaN"),
       extreme("max_num", "max"),
       extreme("min_num", "min"),
+      {"negative", {i8, i16, i32}, kNegative, ""},
+      {"fabs", {f32}, kAbs, ""},
       {"unpack_f16", {f16}, kUnpackF16, ""},
       {"pack_f16", {f16}, kPackF16, ""},
       {"round_f16", {f16}, kRoundF16, ""},
@@ -275,6 +309,7 @@ std::vector<ThreadText> make_rows() {
       narrow_pair(f16),
       narrow_pair(bf16),
       {"narrow", {e4m3}, kNarrowE4m3, "", "round_$D pack_$D"},
+      {"narrow_clamped", {e4m3}, kNarrowClamped, "", "narrow max:f32 min:f32"},
   };
   for (const DType to : {i8, i16, i32, i64, u8, u16, u32, u64, i1, i2, i3,
                          i4, i5,  i6,  i7,  u1, u2,  u3,  u4,  u5, u6, u7}) {

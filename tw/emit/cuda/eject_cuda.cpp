@@ -128,7 +128,9 @@ void emit_call(const Variant& v, const Program& p, const Names& names, Writer& o
   const LaunchSpec& l = v.emitted.launch;
   parts.push_back(l.scratch_bytes > 0 ? fmt::format("({}::u8*)workspace", v.space) : "nullptr");
   out.line(fmt::format("{}::Args args = {{{}}};", v.space, fmt::join(parts, ",\n    ")));
-  out.line(fmt::format("const int64_t blocks = instances < {0} ? instances : {0};", v.most_blocks));
+  const std::string each = l.cluster > 1 ? fmt::format(" * {}", l.cluster) : "";
+  out.line(fmt::format("const int64_t blocks = instances < {} ? instances{} : {};",
+                       v.most_blocks / l.cluster, each, v.most_blocks));
   out.line(fmt::format("return launch((const void*){}::{}, blocks, {}, {}, &args, stream);",
                        v.space, l.entry, l.threads, l.shared_bytes));
 }

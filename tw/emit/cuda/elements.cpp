@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 
@@ -198,6 +199,32 @@ bool excluded(const Region& r, const Op& a, const Op& b) {
   return false;
 }
 
+/// Elements of a window along an axis of the tensor.
+int64_t extent_along(const View& view, const Extents& tile, size_t axis) {
+  const auto along = std::ranges::find(view.axes, static_cast<int>(axis));
+  return along == view.axes.end() ? 1 : tile[along - view.axes.begin()];
+}
+
+bool has_loops(const Expr& e) {
+  bool any = false;
+  for_each_symbol(e, [&](Symbol x) { any = any || x.kind == SymbolKind::loop; });
+  return any;
+}
+
+/// Whether the other op touches no element of the store's window, in any iterations of loops.
+bool windows_apart(const State& s, const Op& store, const Op& op) {
+  if (op.code != Opcode::store) return false;
+  const View &a = store.as<ViewAttr>().view, &b = op.as<ViewAttr>().view;
+  for (size_t axis = 0; axis < a.origin.size(); ++axis) {
+    const Expr &x = a.origin[axis], &y = b.origin[axis];
+    if (has_loops(x) || has_loops(y)) continue;
+    const Expr x_end = x + extent_along(a, s.program().type(store.in[0]).shape, axis);
+    const Expr y_end = y + extent_along(b, s.program().type(op.in[0]).shape, axis);
+    if (prove_le(x_end, y, s.c.facts) || prove_le(y_end, x, s.c.facts)) return true;
+  }
+  return false;
+}
+
 /// Whether nothing else of the instance touches the elements that the store writes, nor it itself
 /// in other iterations of its loops but by the same threads: no barrier need stand before it.
 bool keeps_apart(const State& s, const Op& store) {
@@ -208,12 +235,11 @@ bool keeps_apart(const State& s, const Op& store) {
   walk(s.program(), [&](const Op& op) {
     const View* other = view_of(op);
     alone = alone && (&op == &store || other == nullptr || other->param != view.param ||
-                      excluded(s.program().body, store, op));
+                      excluded(s.program().body, store, op) || windows_apart(s, store, op));
   });
   std::set<Symbol> seen;
   for (size_t axis = 0; axis < view.origin.size(); ++axis) {
-    const auto along = std::ranges::find(view.axes, static_cast<int>(axis));
-    const int64_t extent = along == view.axes.end() ? 1 : tile[along - view.axes.begin()];
+    const int64_t extent = extent_along(view, tile, axis);
     int loops = 0;
     for_each_symbol(view.origin[axis], [&](Symbol x) {
       if (x.kind != SymbolKind::loop || !seen.insert(x).second) return;
@@ -333,7 +359,7 @@ void emit_place(State& s, const Op& op, Writer& out) {
     f.writes.push_back(s.memory_of.at(op.out[0]));
   }
   Nest n(s, serial);
-  n.require(0, s.call("thread") + "() == 0");
+  n.require(0, s.thread() + " == 0");
   cpu::write_place(n.expression(), n.value(v), op, old, n.at(), "");
   n.emit(text);
   s.append(f, text, out);

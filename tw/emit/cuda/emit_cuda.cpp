@@ -86,7 +86,7 @@ std::string args_struct(const Program& p) {
 
 struct Drafted {
   std::string text;
-  int threads = 0;
+  int threads = 0, cluster = 1;
   int64_t shared_bytes = 0, workspace_bytes = 0;
 };
 
@@ -102,36 +102,45 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
       "workspace) {");
   declare_arguments(s, out);
   declare_coordinates(s, out);
+  if (s.placement.cluster() > 1)
+    out.line(fmt::format("const int {} = {}() * {} + {}();", s.thread(), s.call("cluster_rank"),
+                         s.placement.block_threads(), s.call("thread")));
   out.append(declared);
   out.append(s.bases);
   out.append(cleared);
   out.append(body);
   out.close();
   out.line();
-  const int threads = s.placement.threads();
+  const int threads = s.placement.block_threads(), cluster = s.placement.cluster();
   const int blocks = std::max<int>(1, s.placement.threads_wanted() / threads);
   out.line("// how many blocks of a multiprocessor: they share its registers");
   out.line("#ifndef TW_BLOCKS");
   out.line(fmt::format("#define TW_BLOCKS {}", blocks));
   out.line("#endif");
+  const std::string together =
+      cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster) : "";
   out.open(
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({}, TW_BLOCKS) {}(const "
+      fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}, TW_BLOCKS) {}(const "
                   "__grid_constant__ Args args) {{",
-                  threads, entry));
+                  together, threads, entry));
   cpu::declare_instances(p, "args.dims", out);
-  out.open(fmt::format("for (i64 instance = {}(); instance < instances; instance += {}()) {{",
-                       s.call("block"), s.call("blocks")));
+  // A block must have begun before others write to its memory.
+  if (cluster > 1) out.line(s.sync());
+  const std::string each = cluster > 1 ? fmt::format(" / {}", cluster) : "";
+  out.open(
+      fmt::format("for (i64 instance = {0}(){2}; instance < instances; instance += {1}(){2}) {{",
+                  s.call("block"), s.call("blocks"), each));
   const std::string workspace = s.workspace_most == 0
                                     ? "nullptr"
                                     : fmt::format("args.workspace + {}() * {}", s.call("block"),
                                                   round_up(s.workspace_most, 16));
   out.line(fmt::format("body(args, instance, {}(), {});", s.call("shared"), workspace));
   const bool memory = s.shared_most > 0 || s.workspace_most > 0;
-  if (memory) out.line(s.call("sync") + "();");
+  if (memory) out.line(s.sync());
   out.close();
   out.close();
   const std::string functions = thread_prelude(s.c.prelude.outside(), kind);
-  return {fmt::format("{}\n{}\n{}", functions, s.c.prelude.text(""), out.text()), threads,
+  return {fmt::format("{}\n{}\n{}", functions, s.c.prelude.text(""), out.text()), threads, cluster,
           s.shared_most, round_up(s.workspace_most, 16)};
 }
 
@@ -164,16 +173,20 @@ EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const
   cuda::refuse_messages(lowered);
   const Program p = cpu::with_safe_names(lowered);
   std::set<ValueId> scattered;
-  bool panels = true;
+  cuda::Means means;
   for (;;) {
     const size_t before = scattered.size();
-    cuda::State state(p, s, machine, mapping, kind, scattered, panels);
+    cuda::State state(p, s, machine, mapping, kind, scattered, means);
     state.c.debug_lines = debug_lines;
     cuda::Drafted t;
     try {
       t = cuda::write(state, entry, kind);
     } catch (const cuda::NoRoomForPanels&) {
-      panels = false;
+      means.panels = false;
+      scattered.clear();
+      continue;
+    } catch (const cuda::NoCluster&) {
+      means.clusters = false;
       scattered.clear();
       continue;
     }
@@ -181,6 +194,7 @@ EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const
     LaunchSpec launch = launch_spec(lowered);
     launch.entry = entry;
     launch.threads = t.threads;
+    launch.cluster = t.cluster;
     launch.shared_bytes = t.shared_bytes;
     launch.scratch_bytes = t.workspace_bytes;
     return {t.text, launch};
@@ -188,7 +202,7 @@ EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const
 }
 
 int64_t most_blocks(const LaunchSpec& l, const GpuMachine& m) {
-  if (l.scratch_bytes == 0) return std::numeric_limits<int32_t>::max();
+  if (l.scratch_bytes == 0) return std::numeric_limits<int32_t>::max() / l.cluster * l.cluster;
   return m.multiprocessors * std::clamp(m.max_threads / std::max(l.threads, 1), 1, 4);
 }
 

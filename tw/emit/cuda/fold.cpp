@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 
 #include "tw/emit/cpu/combine.h"
@@ -179,7 +180,7 @@ class Reduction {
   /// The elements of the thread with the lower number come first on both sides, so that both get
   /// the same bits.
   Regs combine_in_order(Expression& e, const Regs& mine, const Regs& other, int64_t bit) {
-    const Reg upper{fmt::format("({}() & {}) != 0", s_.call("thread"), bit), b1, 1, 0, 0};
+    const Reg upper{fmt::format("({} & {}) != 0", s_.thread(), bit), b1, 1, 0, 0};
     const Reg swap = e.define(b1, 1, 0, upper.text);
     Regs low, high;
     for (size_t k = 0; k < mine.size(); ++k) {
@@ -231,6 +232,7 @@ class Reduction {
   void across_warps(Writer& out) {
     const Warps w = warps_along();
     if (w.count == 1) return;
+    if (s_.placement.cluster() > 1) return across_blocks(w, out);
     const int64_t elements = count(folded_.tile);
     const MemoryScope scope(s_);
     std::vector<std::string> parts;
@@ -244,6 +246,52 @@ class Reduction {
     }
     write_parts(w, parts, f, out);
     read_parts(w, parts, f, out);
+  }
+
+  /// Every warp of a cluster sends its part to all blocks, whose warps fold them each for itself:
+  /// lanes take parts side by side, then exchange as in a warp.
+  void across_blocks(const Warps& w, Writer& out) {
+    const int64_t lanes = std::min<int64_t>(w.count, 32), each = w.count / lanes;
+    const bool alone = count(folded_.tile) == 1 && w.count * 32 == s_.placement.threads();
+    if (!alone || !std::has_single_bit(static_cast<uint64_t>(w.count))) throw NoCluster{};
+    const MemoryScope scope(s_);
+    std::vector<std::string> parts;
+    Footprint written, read;
+    for (const Tile& t : acc_) {
+      const DType reg = t.type.dtype == b1 ? u8 : register_type(t.type.dtype);
+      Touched where;
+      parts.push_back(s_.reserve_bytes(s_.c.prelude.type(reg), "part", w.count * bytes(reg), "",
+                                       out, where, true));
+      written.writes.push_back(where);
+    }
+    read.reads = written.writes;
+    Writer send, take;
+    send.open(fmt::format("if ({} < {}) {{", s_.digit(1, 32), s_.placement.cluster()));
+    for (size_t k = 0; k < acc_.size(); ++k)
+      send.line(fmt::format("*{}({} + {}, {}) = {};", s_.call("cluster_shared"), parts[k], w.number,
+                            s_.digit(1, 32), acc_[k].name));
+    send.close();
+    s_.append(written, send, out);
+    const std::string first = fmt::format("{} * {}", s_.digit(1, lanes), each);
+    for (size_t k = 0; k < acc_.size(); ++k)
+      take.line(fmt::format("{} = {}[{}];", acc_[k].name, parts[k], first));
+    if (each > 1) take_more(parts, first, each, take);
+    for (int64_t bit = 1; bit < lanes; bit *= 2) exchange(bit, take);
+    s_.append(read, take, out);
+  }
+
+  void take_more(const std::vector<std::string>& parts, const std::string& first, int64_t each,
+                 Writer& out) {
+    Nest n(s_, folded_);
+    Expression& e = n.expression();
+    const Expr part = n.add_loop("w", each - 1, true);
+    const Regs mine = accumulators(n);
+    Regs other;
+    for (size_t k = 0; k < parts.size(); ++k)
+      other.push_back(e.define(acc_[k].type.dtype, 1, innermost(e),
+                               fmt::format("{}[{} + {}]", parts[k], first, s_.c.text(part + 1))));
+    write(n, combine(e, mine, other));
+    n.emit(out);
   }
 
   /// The nest's place among the elements of a warp.

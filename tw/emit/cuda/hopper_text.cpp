@@ -138,6 +138,15 @@ std::vector<ThreadFunction> clusters() {
                "{ return (int)tw_emu_cluster(\"tw_cluster_rank\", line); }"),
       plain("tw_cluster_arrive", "barrier.cluster.arrive.release.aligned", "tw_emu_cluster"),
       plain("tw_cluster_wait", "barrier.cluster.wait.acquire.aligned", "tw_emu_cluster"),
+      function("tw_cluster_sync", kInline + R"(void tw_cluster_sync() {
+  tw_cluster_arrive();
+  tw_cluster_wait();
+})",
+               R"(inline void tw_cluster_sync(TW_LINE) {
+  tw_cluster_arrive(line);
+  tw_cluster_wait(line);
+})",
+               "tw_cluster_arrive tw_cluster_wait"),
       function("tw_cluster_shared",
                "template <class T> " + kInline + R"(T* tw_cluster_shared(T* shared, u32 rank) {
   u64 there;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tw/base/round.h"
 #include "tw/emit/cpu/op_table.h"
 #include "tw/emit/cuda/scan.h"
 #include "tw/ir/infer.h"
@@ -17,6 +18,8 @@ namespace {
 /// have, and the most and fewest threads.
 constexpr int64_t kElements = 16, kExchanging = 32, kFewThreads = 32, kUsualThreads = 512,
                   kMostThreads = 1024;
+/// Threads of a block that is one of a cluster, where the cluster may have as many blocks.
+constexpr int64_t kClusterThreads = 256;
 /// Elements of a thread from which blocks are as large as they can be; threads for products.
 constexpr int64_t kManyElements = 32, kSumThreads = 256;
 /// Sums of matrix instructions per thread; rows of 16 go to a warp when a warp has whole rows.
@@ -80,10 +83,11 @@ bool moves_elements(Opcode code) {
 
 }  // namespace
 
-Placement::Placement(const cpu::Context& c, int64_t warps, bool panels)
+Placement::Placement(const cpu::Context& c, const Mapping& mapping, int most_cluster, bool panels)
     : c_(c), operands_(c), panels_(panels) {
   visit(c.program.body, 0);
-  choose_threads(warps);
+  choose_threads(mapping.get("warps", 0));
+  choose_cluster(mapping, most_cluster);
 }
 
 /// Whether the operand is loaded from where neighbours lie along that axis of it.
@@ -181,10 +185,36 @@ void Placement::visit(const Region& r, int depth) {
   for (const ValueId v : r.yields) note(v, depth, false);
 }
 
-void Placement::choose_threads(int64_t warps) {
-  int64_t most = 1, sums = 0;
+int64_t Placement::most_held() const {
+  int64_t most = 1;
   for (const auto& [shape, s] : shapes_) {
     if (s.held) most = std::max(most, count(shape));
+  }
+  return most;
+}
+
+/// Rows that are much for one block are spread over several, which fold together.
+void Placement::choose_cluster(const Mapping& mapping, int most) {
+  const bool others = std::ranges::any_of(
+      shapes_, [](const auto& s) { return s.second.product || s.second.scanned >= 0; });
+  const int64_t held = most_held();
+  if (!folds_ || others || held / (most * kUsualThreads) > kMostRegisters) return;
+  int64_t blocks = 1, threads = threads_;
+  if (held > kUsualThreads * kExchanging && most > 1) {
+    const auto all = static_cast<int64_t>(std::bit_ceil(uint64_t(ceil_div(held, kExchanging))));
+    blocks = std::min<int64_t>(most, all / kClusterThreads);
+    threads = all / blocks;
+  }
+  blocks = std::min<int64_t>(most, mapping.get("cluster", blocks));
+  if (blocks == 1) return;
+  cluster_ = static_cast<int>(blocks);
+  threads_ = static_cast<int>(32 * mapping.get("warps", threads / 32) * blocks);
+}
+
+void Placement::choose_threads(int64_t warps) {
+  const int64_t most = most_held();
+  int64_t sums = 0;
+  for (const auto& [shape, s] : shapes_) {
     if (s.matrix) sums = std::max(sums, count(shape));
     if (s.matrix && rows_only_) sums = std::max(sums, shape[0] * kRowSums);
   }

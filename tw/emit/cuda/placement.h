@@ -22,10 +22,14 @@ inline constexpr int64_t kMostSums = 128;
 /// the larger tile that they go with, and so do tiles that a reshape gives or takes such extents.
 class Placement {
  public:
-  /// `warps`: of a block; 0: chosen from the tiles. Without panels all dots are plain.
-  Placement(const cpu::Context& c, int64_t warps, bool panels);
+  /// Warps of a block and blocks of a cluster are chosen from the tiles where the mapping has none.
+  /// Without panels all dots are plain.
+  Placement(const cpu::Context& c, const Mapping& mapping, int most_cluster, bool panels);
 
+  /// Of an instance: of a block, or of a cluster of blocks.
   int threads() const { return threads_; }
+  int cluster() const { return cluster_; }
+  int block_threads() const { return threads_ / cluster_; }
   /// Of a multiprocessor, so that they hide how long memory takes: more where elements are small
   /// and arithmetic takes as long. Products want registers.
   int threads_wanted() const;
@@ -74,6 +78,8 @@ class Placement {
   void note(ValueId v, int depth, bool anywhere);
   void note_view(const Op& op, ValueId v);
   void choose_threads(int64_t warps);
+  void choose_cluster(const Mapping& mapping, int most);
+  int64_t most_held() const;
   void note_reshape(const Extents& from, const Extents& to);
   const Extents* whole_of(const Extents& shape) const;
   layout::ThreadValue choose(const Extents& shape) const;
@@ -91,7 +97,7 @@ class Placement {
   bool folds_ = false;      ///< there are folds of rows
   int64_t carried_ = 0;     ///< the most elements that a loop carries
   bool rows_only_ = false;  ///< of matrix layouts: some dot's left operand was another's sums
-  int threads_ = 32;
+  int threads_ = 32, cluster_ = 1;
   std::map<ValueId, Use> uses_;
   std::map<ValueId, int> depth_;
   std::map<Extents, Shape> shapes_;

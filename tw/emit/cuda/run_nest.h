@@ -19,13 +19,13 @@ std::string conjunction(const std::string& a, const std::string& b);
 /// the others lie outside.
 std::string inside_run(State& s, const View& view, const Coords& coords, const Run& run);
 /// Holes of the layout along the axes but the run's own, which is cut in whole runs.
-std::string inside_tile(State& s, const ThreadValue& l, const Coords& at, int64_t count,
+std::string inside_tile(State& s, const layout::ThreadValue& l, const Coords& at, int64_t count,
                         size_t unit);
 std::string pack_type(State& s, const Packs& p);
 /// `stages`: of so many later iterations of a loop. Those may not be there: without a value ptxas
 /// would keep such registers from one instance to the next.
-Packs declare_packs(State& s, DType stored, int64_t count, const ThreadValue& l, Writer& out,
-                    int64_t stages = 0);
+Packs declare_packs(State& s, DType stored, int64_t count, const layout::ThreadValue& l,
+                    Writer& out, int64_t stages = 0);
 /// The word that the element of that number among all is part of.
 std::string word_of(State& s, const Packs& p, const Expr& index);
 /// The element.
@@ -39,7 +39,7 @@ std::string inside_tensor(State& s, const View& view, const Coords& coords);
 /// `gather`: what says where they lie, in place of the view.
 class RunNest {
  public:
-  RunNest(State& s, const ThreadValue& l, const View& view, const Run& run,
+  RunNest(State& s, const layout::ThreadValue& l, const View& view, const Run& run,
           const Op* gather = nullptr);
 
   /// What the place must meet for its run to lie inside.
@@ -62,7 +62,7 @@ class RunNest {
   Coords place(const Op& gather);
 
   State& s_;
-  const ThreadValue& l_;
+  const layout::ThreadValue& l_;
   const View& view_;
   const Run& run_;
   std::string guard_;  ///< what data says

@@ -8,6 +8,7 @@
 #include "tw/base/error.h"
 #include "tw/base/round.h"
 #include "tw/emit/cpu/op_table.h"
+#include "tw/emit/cuda/few_digits.h"
 
 namespace tw::cuda {
 
@@ -39,18 +40,21 @@ bool Footprint::conflicts_with(const Footprint& before) const {
 }
 
 State::State(Program p, const Specialisation& s, const GpuMachine& g, const Mapping& mapping,
-             cpu::Thread kind, std::set<ValueId>& scattered_before, bool panels_allowed)
+             cpu::Thread kind, std::set<ValueId>& scattered_before, const Means& means)
     : own_(std::move(p)),
       c(own_, s, cpu::thread_machine(kind), mapping),
       gpu(g),
-      placement(c, mapping.knobs.contains("warps") ? mapping.knobs.at("warps") : 0, panels_allowed),
+      placement(c, mapping, means.clusters ? g.most_cluster : 1, means.panels),
       scattered(scattered_before),
-      settled(scattered_before) {}
+      cluster_thread(placement.cluster() > 1 ? c.fresh("thread") : ""),
+      settled(scattered_before) {
+  c.few_digits = values_of_few_digits(own_);
+}
 
 std::string State::call(const std::string& function) { return c.prelude.outside("tw_" + function); }
 
 std::string State::digit(int64_t below, int64_t extent) {
-  std::string text = call("thread") + "()";
+  std::string text = thread();
   if (below > 1) text += fmt::format(" / {}", below);
   if (below * extent < placement.threads()) text += fmt::format(" % {}", extent);
   return text;
@@ -124,7 +128,9 @@ int64_t State::beside_pending(int64_t size) const {
 }
 
 std::string State::reserve_bytes(const std::string& type, const std::string& wish, int64_t bytes,
-                                 const std::string& comment, Writer& out, Touched& where) {
+                                 const std::string& comment, Writer& out, Touched& where,
+                                 bool of_fold) {
+  if (placement.cluster() > 1 && !of_fold) throw NoCluster{};
   const int64_t size = round_up(bytes, kMemoryAlign);
   if (const int64_t beside = beside_pending(size); beside + size <= gpu.shared_per_block)
     shared = beside;
@@ -195,7 +201,7 @@ Footprint State::reads_of(ValueId v) const {
 }
 
 void State::barrier(Writer& out) {
-  out.line(call("sync") + "();");
+  out.line(sync());
   pending = {};
   outside = {};
   met = true;

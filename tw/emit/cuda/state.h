@@ -45,8 +45,13 @@ struct PanelMemory {
   std::string name;  ///< a pointer to its first element
   Touched where;
 };
-/// Thrown when a panel finds no room in shared memory: the text is drafted anew without panels.
+/// What a draft may use. Thrown when it cannot, so that the text is drafted anew without: a panel
+/// finds no room in shared memory; threads of several blocks exchange more than what they fold.
+struct Means {
+  bool panels = true, clusters = true;
+};
 struct NoRoomForPanels {};
+struct NoCluster {};
 
 /// What a statement reads and writes that other threads may write or read.
 struct Footprint {
@@ -59,7 +64,7 @@ struct Footprint {
 class State {
  public:
   State(Program p, const Specialisation& s, const GpuMachine& gpu, const Mapping& mapping,
-        cpu::Thread kind, std::set<ValueId>& scattered, bool panels = true);
+        cpu::Thread kind, std::set<ValueId>& scattered, const Means& means);
 
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -75,6 +80,7 @@ class State {
   /// Values that some use reads at other places than its thread holds: they lie in memory too.
   /// Found while text is drafted; complete when a draft adds none.
   std::set<ValueId>& scattered;
+  const std::string cluster_thread;       ///< its name; empty where an instance has one block
   const std::set<ValueId> settled;        ///< what the drafts before found of them
   std::map<ValueId, PanelMemory> panels;  ///< of tiles that dots read
   int branches = 0;                       ///< that the text being written stands in
@@ -101,6 +107,10 @@ class State {
   /// A number along a mode of threads that is `below` others apart: "tw_thread() / 8 % 4".
   std::string digit(int64_t below, int64_t extent);
   std::string call(const std::string& function);  ///< notes it as used; returns its name
+  /// The number of a thread among those of an instance.
+  std::string thread() { return cluster_thread.empty() ? call("thread") + "()" : cluster_thread; }
+  /// The threads of an instance meet.
+  std::string sync() { return call(placement.cluster() > 1 ? "cluster_sync" : "sync") + "();"; }
 
   /// Declares the registers of a tile; `note` ends the line.
   void declare_registers(const Tile& t, Writer& out, const std::string& note = "");
@@ -109,9 +119,11 @@ class State {
   /// Reserves memory of the block and makes it the value's storage. `padded`: rows that begin in
   /// one bank of shared memory are a word longer, so that columns are read from many.
   const Storage& reserve(ValueId v, Writer& out, bool padded = true);
-  /// Bytes of memory of the block, as a pointer to `type`; what it covers in `where`.
+  /// Bytes of memory of the block, as a pointer to `type`; what it covers in `where`. An instance
+  /// of several blocks has no other memory than those parts that a fold sends to all of them.
   std::string reserve_bytes(const std::string& type, const std::string& wish, int64_t bytes,
-                            const std::string& comment, Writer& out, Touched& where);
+                            const std::string& comment, Writer& out, Touched& where,
+                            bool of_fold = false);
   /// Where shared memory of that size is reserved. A little lies beside what other threads may
   /// still touch: it is cheaper than a barrier.
   int64_t beside_pending(int64_t size) const;

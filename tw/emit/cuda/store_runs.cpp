@@ -1,5 +1,7 @@
+#include <cmath>
 #include <fmt/format.h>
 
+#include "tw/emit/cpu/op_table.h"
 #include "tw/emit/cuda/run_nest.h"
 
 namespace tw::cuda {
@@ -60,28 +62,89 @@ std::optional<ValueId> rounded_of(const State& s, ValueId v, DType stored) {
   return op->in[0];
 }
 
-/// Joins elements in registers to words by a function of the first one's address.
+/// x where v is min(max(x, -largest), largest), in any order, and of no other use.
+std::optional<ValueId> clamped_of(const State& s, ValueId v, DType stored) {
+  const double most = largest(stored);
+  for (const auto& [code, bound] : {std::pair{Opcode::min, most}, {Opcode::max, -most}}) {
+    const Op* outer = s.c.def[v];
+    if (outer == nullptr || outer->code != code || s.placement.kept(*outer)) continue;
+    for (const size_t k : {0, 1}) {
+      const auto limit = cpu::constant_of(s.c, outer->in[k]);
+      const Op* inner = s.c.def[outer->in[1 - k]];
+      const Opcode other = code == Opcode::min ? Opcode::max : Opcode::min;
+      if (!limit || limit->as_double() != bound || inner == nullptr || inner->code != other ||
+          s.placement.kept(*inner))
+        continue;
+      for (const size_t j : {0, 1}) {
+        const auto opposite = cpu::constant_of(s.c, inner->in[j]);
+        if (opposite && opposite->as_double() == -bound) return inner->in[1 - j];
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// How words are made of elements in f32.
+struct Rounding32 {
+  ValueId x;
+  std::string function;
+  std::optional<ValueId> where;  ///< elsewhere they are zeros
+};
+
+/// Where the stored value is a cast's. A condition that holds for whole runs chooses words.
+std::optional<Rounding32> rounding_of(const State& s, ValueId v, DType stored,
+                                      const ThreadValue& l) {
+  const auto rounded = rounded_of(s, v, stored);
+  if (!rounded) return std::nullopt;
+  Rounding32 r{*rounded, "narrow", std::nullopt};
+  const Op* op = s.c.def[r.x];
+  if (op != nullptr && op->code == Opcode::where && !s.placement.kept(*op)) {
+    const auto other = cpu::constant_of(s.c, op->in[2]);
+    const Extents& shape = s.program().type(op->in[0]).shape;
+    const bool zero = other && other->as_double() == 0 && !std::signbit(other->as_double());
+    if (zero && shape[l.values[0].axis] == 1) r = {op->in[1], r.function, op->in[0]};
+  }
+  if (stored != e4m3) return r;
+  if (const auto x = clamped_of(s, r.x, stored)) r = {*x, "narrow_clamped", r.where};
+  return r;
+}
+
+/// Joins elements in registers to words by a function of the first one's address; those of runs
+/// where `where` does not hold are zeros.
 void join_words(State& s, const Packs& packs, const std::string& function,
-                const std::string& elements, int64_t registers, Writer& out) {
-  const int64_t each = packs.per_word(), words = registers / each;
-  const Symbol word = s.c.new_loop("word", words);
-  const std::string k = s.c.symbol_text(word);
-  out.line("#pragma unroll");
-  out.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", k, words));
-  out.line(fmt::format("{} = {}({} + {}*{});",
-                       in_packs(s, packs.name, Expr::symbol(word), packs.count / each), function,
-                       elements, k, each));
-  out.close();
+                const std::string& elements, const Tile& all, std::optional<ValueId> where,
+                Writer& out) {
+  const int64_t each = packs.per_word();
+  if (!where) {
+    const int64_t words = all.layout.registers() / each;
+    const Symbol word = s.c.new_loop("word", words);
+    const std::string k = s.c.symbol_text(word);
+    out.line("#pragma unroll");
+    out.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", k, words));
+    out.line(fmt::format("{} = {}({} + {}*{});",
+                         in_packs(s, packs.name, Expr::symbol(word), packs.count / each), function,
+                         elements, k, each));
+    out.close();
+    return;
+  }
+  Nest n(s, all.layout, {}, {0});
+  Expression& e = n.expression();
+  const std::string condition = n.value(*where).text;
+  const Expr word = n.add_loop("word", all.layout.values[0].extent / each, true);
+  const Expr first = simplify(n.index(all) + word * each, s.c.facts);
+  e.body(e.depth()).line(fmt::format("{} = {} ? {}({} + {}) : 0;", word_of(s, packs, first),
+                                     condition, function, elements, s.c.text(first)));
+  n.emit(out);
 }
 
 /// The elements in registers, as memory holds them: rounded together where a cast makes them.
 void pack_elements(State& s, ValueId v, const Tile& all, const Packs& packs, Writer& out) {
   const ThreadValue& l = all.layout;
   const bool words = packs.per_word() > 1;
-  const auto rounded = rounded_of(s, v, packs.stored);
-  const Tile wide{rounded ? s.c.fresh("wide") : "", {f32, all.type.shape}, l};
+  const auto rounding = rounding_of(s, v, packs.stored, l);
+  const Tile wide{rounding ? s.c.fresh("wide") : "", {f32, all.type.shape}, l};
   std::string narrow = packs.name;
-  if (rounded) {
+  if (rounding) {
     s.declare_registers(wide, out);
   } else if (words) {
     narrow = s.c.fresh("narrow");
@@ -89,8 +152,8 @@ void pack_elements(State& s, ValueId v, const Tile& all, const Packs& packs, Wri
   }
   Nest n(s, l);
   Expression& e = n.expression();
-  if (rounded) {
-    write_register(n, n.value(*rounded), wide);
+  if (rounding) {
+    write_register(n, n.value(rounding->x), wide);
   } else {
     const Expr index = n.index(all);
     const std::string store = s.c.prelude.use("store", packs.stored, 1);
@@ -101,10 +164,11 @@ void pack_elements(State& s, ValueId v, const Tile& all, const Packs& packs, Wri
   }
   if (s.guards(s.reads_of(v))) n.guard();
   n.emit(out);
-  if (rounded) {
-    join_words(s, packs, s.c.prelude.use("narrow", packs.stored, 1), wide.name, l.registers(), out);
+  if (rounding) {
+    join_words(s, packs, s.c.prelude.use(rounding->function, packs.stored, 1), wide.name, all,
+               rounding->where, out);
   } else if (words) {
-    join_words(s, packs, s.call("join"), narrow, l.registers(), out);
+    join_words(s, packs, s.call("join"), narrow, all, std::nullopt, out);
   }
 }
 

@@ -139,7 +139,8 @@ static Program trace(const Problem& p, const Target& target) {
   const Function& f = function_of(p);
   ElementwiseTiling tiling;
   if (const GpuMachine* gpu = target.gpu()) {
-    const BlockTile t = elements_tile(p.extent("m"), p.extent("n"), *gpu);
+    const int64_t n = p.extent("n");
+    const BlockTile t = along_rows(elements_tile(p.extent("m"), n, *gpu), n);
     tiling = {t.rows, t.cols};
   }
   return elementwise(f.name, f.traced, f.binary, broadcast_of(p), p.dtype, tiling);

@@ -115,8 +115,12 @@ Program trace_quantize_int8(const Problem& p, const Target& target) {
 Program trace_quantize_fp8(const Problem& p, const Target& target) {
   const int64_t k = p.extent("k");
   if (const GpuMachine* gpu = target.gpu()) {
-    const BlockTile t = rows_tile(p.extent("m"), k, *gpu, 16384);  // longer ones spill
-    return quantize_fp8(p.dtype, {t.rows, t.cols, std::min<int64_t>(t.cols, 2048), true});
+    constexpr int64_t kPart = 8192, kChunk = 2048;
+    const int64_t longest = longest_kept(*gpu, 16384, bytes(p.dtype));
+    if (k > longest) return quantize_fp8(p.dtype, {1, kPart, kPart, true, false});
+    const BlockTile t = rows_tile(p.extent("m"), k, *gpu, longest);
+    const int64_t chunk = std::max(std::min(t.cols, kChunk), t.cols / 8);
+    return quantize_fp8(p.dtype, {t.rows, t.cols, chunk, true});
   }
   return quantize_fp8(p.dtype, {.cols = extent_for(k, 64, 4096)});
 }

@@ -82,6 +82,8 @@ struct QuantizeTiling {
   int64_t cols = 1024;
   int64_t chunk = 0;      ///< of longer rows; 0: cols
   bool products = false;  ///< where divisions are slow: products of bf16 give the same codes
+  bool whole = true;      ///< rows of up to cols are held; else all are read twice,
+                          ///< the second time by halves of a chunk
 };
 Program quantize_fp8(DType x, const QuantizeTiling& tiling);
 

@@ -104,20 +104,30 @@ Program quantize_fp8(DType type, const QuantizeTiling& t) {
     Tile q = where(scale > 0, min(max(quotient(x), -kLargest), kLargest), 0);
     store(Q.tile({m, j}, {t.rows, x.extent(1)}), cast(q, e4m3));
   };
+  // Where no row is held: backwards the second time, as caches have the end of the row, and by
+  // halves, for their registers.
   const auto by_chunks = [&] {
-    const int64_t cols = t.chunk == 0 ? t.cols : t.chunk;
+    const int64_t cols = t.chunk == 0 ? t.cols : t.chunk, half = t.whole ? cols : cols / 2;
     Tile top = k.zeros(f32, {t.rows, 1});
     for (Index j : k.range(cdiv(K, cols))) top = max(top, row_max(abs(values(j, cols))));
     Tile scale = scale_of(top);
     const auto quotient = quotient_by(scale);
-    for (Index j : k.range(cdiv(K, cols))) put(j, values(j, cols), scale, quotient);
+    const Index parts = cdiv(K, half);
+    for (Index i : k.range(parts)) {
+      const Index j = t.whole ? i : parts - 1 - i;
+      put(j, values(j, half), scale, quotient);
+    }
   };
   const auto whole = [&] {
     Tile x = values(0, t.cols);
     const Tile scale = scale_of(row_max(abs(x)));
     put(0, x, scale, quotient_by(scale));
   };
-  k.when(t.cols < K, by_chunks, whole);
+  if (t.whole) {
+    k.when(t.cols < K, by_chunks, whole);
+  } else {
+    by_chunks();
+  }
   return k.finish();
 }
 

@@ -10,36 +10,23 @@ namespace {
 constexpr float kHuge = 0x1p127f;    // a sum of squares past this is near overflow
 constexpr float kScale = 0x1p-100f;  // (largest f32 * kScale)^2 * 2^40 terms is finite
 
-/// Sum of squares that cannot overflow: a plain sum, and one of the values scaled down, used when
-/// the plain one is huge.
-class SquareSum {
- public:
-  SquareSum(Trace& k, int64_t rows)
-      : plain_(k.zeros(f32, {rows, 1})), scaled_(plain_), one_(k.full(f32, {rows, 1}, 1.f)) {}
+Tile row_squares(const Tile& d) { return row_sum(d * d); }
 
-  void add(const Tile& d) {
-    Tile small = d * kScale;
-    plain_ = plain_ + row_sum(d * d);
-    scaled_ = scaled_ + row_sum(small * small);
+/// 1 / sqrt(sum / n + eps) of sums of squares of rows. Where one is huge, `scaled` gives the sums
+/// of the values times kScale, which cannot overflow.
+template <class Scaled>
+Tile inverse_root(Trace& k, const Tile& sum, const Tile& n, float eps, const Scaled& scaled) {
+  Tile fits = sum < kHuge;
+  Tile one = k.full(f32, {sum.extent(0), 1}, 1.f), small = k.zeros(f32, {sum.extent(0), 1});
+  Tile left = any(~fits);
+  While loop(k);
+  while (loop(left)) {
+    small = scaled();
+    left = k.full(b1, {}, 0);
   }
-
-  /// As many squares of d as `weight` says.
-  void add(const Tile& d, const Tile& weight) {
-    Tile small = d * kScale;
-    plain_ = plain_ + d * weight * d;  // a weight of 0 counts nothing, whatever d is
-    scaled_ = scaled_ + small * weight * small;
-  }
-
-  /// 1 / sqrt(sum / n + eps).
-  Tile inverse_root(const Tile& n, float eps) const {
-    Tile fits = plain_ < kHuge;
-    Tile factor = where(fits, one_, kScale);
-    return factor / sqrt(where(fits, plain_, scaled_) / n + eps * factor * factor);
-  }
-
- private:
-  Tile plain_, scaled_, one_;
-};
+  Tile factor = where(fits, one, kScale);
+  return factor / sqrt(where(fits, sum, small) / n + eps * factor * factor);
+}
 
 /// What the kernels of this file do with a row: its sums, chunk by chunk, then its result.
 struct Norm {
@@ -65,12 +52,37 @@ struct Norm {
   /// n as an f32 tile that divides sums over a row.
   Tile length() const { return k.zeros(f32, {1, 1}) + N; }
 
+  /// The sum of what `of` gives for each chunk of the row.
+  template <class Of>
+  Tile over_chunks(const Of& of) const {
+    Tile sum = k.zeros(f32, {t.rows, 1});
+    for (Index j : k.range(cdiv(N, t.cols))) sum = sum + of(j);
+    return sum;
+  }
+  /// The chunks again. From the last on where reads cost: caches have the end of the row.
+  template <class Of>
+  void again(const Of& of) const {
+    const Index chunks = cdiv(N, t.cols);
+    for (Index i : k.range(chunks)) of(t.few_reads ? chunks - 1 - i : i);
+  }
+  /// Sum of squares of (x - mean) * scale.
+  Tile squares_around(const Tile& mean, const TensorRef& x, float scale) const {
+    return over_chunks([&](const Index& j) {
+      Tile d = where(inside(j), chunk(x, j) - mean, 0.f);
+      return row_squares(scale == 1 ? d : d * scale);
+    });
+  }
+  Tile rstd_around(const Tile& mean, const TensorRef& x, const Tile& squares) const {
+    return inverse_root(k, squares, length(), eps, [&] { return squares_around(mean, x, kScale); })
+        .named("rstd");
+  }
+
   /// Rows that a chunk holds in one way, longer ones in another: by chunks that leave registers for
   /// the sums of their places.
   template <class Whole, class Chunks>
   void when_whole(const Whole& whole, const Chunks& chunks) const {
     if (!t.few_reads) return chunks(*this);
-    const int64_t most = t.parts ? 4096 : 2048;
+    const int64_t most = t.parts ? 4096 : std::max<int64_t>(2048, t.cols / 8);
     const Norm shorter{k, {t.rows, std::min(t.cols, most), true}, eps, r, N};
     if (t.parts) return chunks(shorter);
     k.when(
@@ -86,20 +98,15 @@ struct Moments {
 /// Sums over two reads.
 Moments moments(const Norm& c, const TensorRef& X) {
   Tile n = c.length().named("n");
-  Tile sum = c.k.zeros(f32, {c.t.rows, 1}).named("sum");
-  for (Index j : c.k.range(cdiv(c.N, c.t.cols))) sum = sum + row_sum(c.chunk(X, j));
+  Tile sum = c.over_chunks([&](const Index& j) { return row_sum(c.chunk(X, j)); }).named("sum");
   Tile mean = (sum / n).named("mean");
-
-  SquareSum squares(c.k, c.t.rows);
-  for (Index j : c.k.range(cdiv(c.N, c.t.cols)))
-    squares.add(where(c.inside(j), c.chunk(X, j) - mean, 0.f));
-  return {mean, squares.inverse_root(n, c.eps).named("rstd")};
+  return {mean, c.rstd_around(mean, X, c.squares_around(mean, X, 1))};
 }
 
 /// Means of chunks and squares around them, merged with those of the chunks before.
 Moments merged_moments(const Norm& c, const TensorRef& X) {
   Tile mean = c.k.zeros(f32, {c.t.rows, 1}).named("mean");
-  SquareSum squares(c.k, c.t.rows);
+  Tile squares = c.k.zeros(f32, {c.t.rows, 1}).named("squares");
   for (Index j : c.k.range(cdiv(c.N, c.t.cols))) {
     const Index before = j * c.t.cols;
     Tile x = c.chunk(X, j);
@@ -107,12 +114,13 @@ Moments merged_moments(const Norm& c, const TensorRef& X) {
     Tile all = c.k.zeros(f32, {1, 1}) + min(before + c.t.cols, c.N);
     Tile count = all - seen;
     Tile own = row_sum(x) / count;
-    squares.add(where(c.inside(j), x - own, 0.f));
+    squares = squares + row_squares(where(c.inside(j), x - own, 0.f));
     Tile step = own - mean;
-    squares.add(step, seen * (count / all));
+    // A weight of 0 counts nothing, whatever the step is.
+    squares = squares + step * (seen * (count / all)) * step;
     mean = mean + step * (count / all);
   }
-  return {mean, squares.inverse_root(c.length(), c.eps).named("rstd")};
+  return {mean, c.rstd_around(mean, X, squares)};
 }
 
 /// rmsnorm of X, or of X + R, whose sums are stored in S.
@@ -134,20 +142,22 @@ struct RootMeanSquare {
   void whole(const Norm& c) const {
     Tile x = sums(c, 0);
     keep(c, 0, x);
-    SquareSum squares(c.k, c.t.rows);
-    squares.add(x);
-    give(c, 0, x, squares.inverse_root(c.length(), c.eps));
+    give(c, 0, x, inverse_root(c.k, row_squares(x), c.length(), c.eps, [&] {
+           return row_squares(x * kScale);
+         }));
   }
 
   void by_chunks(const Norm& c) const {
-    SquareSum squares(c.k, c.t.rows);
-    for (Index j : c.k.range(cdiv(c.N, c.t.cols))) {
+    Tile squares = c.over_chunks([&](const Index& j) {
       Tile x = sums(c, j);
       keep(c, j, x);
-      squares.add(x);
-    }
-    Tile rstd = squares.inverse_root(c.length(), c.eps).named("rstd");
-    for (Index j : c.k.range(cdiv(c.N, c.t.cols))) give(c, j, sums(c, j), rstd);
+      return row_squares(x);
+    });
+    const auto scaled = [&] {
+      return c.over_chunks([&](const Index& j) { return row_squares(sums(c, j) * kScale); });
+    };
+    Tile rstd = inverse_root(c.k, squares, c.length(), c.eps, scaled).named("rstd");
+    c.again([&](const Index& j) { give(c, j, sums(c, j), rstd); });
   }
 
   void emit(const Norm& row) const {
@@ -171,13 +181,12 @@ Program layernorm(DType type, const RowTiling& t, float eps) {
   const auto whole = [&](const Norm& c) {
     Tile x = c.chunk(X, 0);
     Tile d = where(c.inside(0), x - row_sum(x) / c.length(), 0.f);
-    SquareSum squares(k, c.t.rows);
-    squares.add(d);
-    give(c, 0, d * squares.inverse_root(c.length(), c.eps));
+    const auto scaled = [&] { return row_squares(d * kScale); };
+    give(c, 0, d * inverse_root(k, row_squares(d), c.length(), c.eps, scaled));
   };
   const auto by_chunks = [&](const Norm& c) {
     const Moments m = t.few_reads ? merged_moments(c, X) : moments(c, X);
-    for (Index j : k.range(cdiv(N, c.t.cols))) give(c, j, (c.chunk(X, j) - m.mean) * m.rstd);
+    c.again([&](const Index& j) { give(c, j, (c.chunk(X, j) - m.mean) * m.rstd); });
   };
   row.when_whole(whole, by_chunks);
   return k.finish();

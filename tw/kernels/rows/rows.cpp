@@ -10,7 +10,7 @@ static constexpr float kEps = 1e-5f;
 /// Longest rows that argmax keeps in registers; pairs of values and indices take three an element.
 static constexpr int64_t kLongestArgmax = 8192, kLongestPairs = 4096;
 
-/// Longest rows that norms keep, beside parameters and squares.
+/// Longest rows that a block keeps, beside parameters and squares; a cluster keeps more.
 static constexpr int64_t kLongestNorm = 16384;
 
 static RowTiling block_rows(const Problem& p, const GpuMachine& gpu, int64_t longest,
@@ -28,17 +28,19 @@ static RowTiling row_tiling(const Problem& p, const Target& target,
   return {.rows = 1, .cols = 1024};
 }
 
-/// Rows that share gamma and beta.
-static RowTiling norm_tiling(const Problem& p, const Target& target) {
+/// Rows of so many inputs that share gamma and beta.
+static RowTiling norm_tiling(const Problem& p, const Target& target, int inputs = 1) {
   if (const GpuMachine* gpu = target.gpu())
-    return block_rows(p, *gpu, kLongestNorm, kSharingElements);
+    return block_rows(p, *gpu, longest_kept(*gpu, kLongestNorm, inputs * bytes(p.dtype)),
+                      kSharingElements);
   return row_tiling(p, target);
 }
 
 /// Rows of up to 16384 in one chunk: their weights then stay in the core's caches, and the output
 /// is written once.
 static RowTiling softmax_tiling(const Problem& p, const Target& target) {
-  if (const GpuMachine* gpu = target.gpu()) return block_rows(p, *gpu, kLongestRow);
+  if (const GpuMachine* gpu = target.gpu())
+    return block_rows(p, *gpu, longest_kept(*gpu, kLongestRow, bytes(p.dtype)));
   const int64_t columns = p.extent("n");
   for (int64_t cols = 32; cols <= 16384; cols *= 2)
     if (columns <= cols) return {.rows = 1, .cols = cols};
@@ -166,7 +168,7 @@ static Program trace_rmsnorm(const Problem& p, const Target& target) {
   return rmsnorm(p.dtype, norm_tiling(p, target), kEps);
 }
 static Program trace_add_rmsnorm(const Problem& p, const Target& target) {
-  return add_rmsnorm(p.dtype, norm_tiling(p, target), kEps);
+  return add_rmsnorm(p.dtype, norm_tiling(p, target, 2), kEps);
 }
 static Program trace_rows(const Problem& p, const Target& target) {
   const RowReduction r = reduction_named(p.option("op"));
@@ -277,7 +279,7 @@ static std::vector<KernelEntry> reduce_entries(const std::vector<KernelEntry::Ax
        "sums of equal parts of X[n]; a second call on them gives the sum of all",
        Family::reduction,
        {{"n", 1 << 25, "elements"}},
-       {{"parts", {"2048", "256", "16", "1"}, "how many sums"}},
+       {{"parts", {"2048", "1024", "256", "16", "1"}, "how many sums"}},
        types,
        sum_arguments,
        trace_sum,

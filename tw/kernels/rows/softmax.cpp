@@ -53,7 +53,9 @@ static void by_chunks(Trace& k, const TensorRef& X, const TensorRef& Y, const In
                       const Index& N, DType type, const RowTiling& t) {
   const auto [m, l] = t.few_reads ? in_one_pass(k, X, r, N, t) : in_two_passes(k, X, r, N, t);
   Tile scale = (1.f / l).named("scale");
-  for (Index j : k.range(cdiv(N, t.cols))) {
+  const Index chunks = cdiv(N, t.cols);
+  for (Index i : k.range(chunks)) {
+    const Index j = t.few_reads ? chunks - 1 - i : i;  // caches have the end of the row
     Tile y = exp(chunk(X, r, j, t) - m) * scale;
     store(Y.tile({r, j}, {t.rows, t.cols}), cast(y, type));
   }
