@@ -65,6 +65,7 @@ const char* const kHopperCalls = R"(
   *tw_cluster_shared(p, 1) = (u8)(tw_cluster_rank() + tw_elect());
   tw_cluster_arrive();
   tw_cluster_wait();
+  tw_cluster_sync();
   tw_fence_async();
   const TwTensorMap* map = &args.map;
   tw_tma_prefetch(map);
