@@ -73,7 +73,16 @@ size_t one_of() {
   return text != nullptr ? std::strtoul(text, nullptr, 10) : 6;
 }
 
-class PipelineMutants : public testing::TestWithParam<size_t> {};
+class PipelineMutants : public testing::TestWithParam<size_t> {
+ public:
+  static void TearDownTestSuite() {
+    std::cout << effective << " effective mutants, " << caught << " caught; " << legal
+              << " legal changes, " << accepted << " accepted" << std::endl;
+  }
+
+ protected:
+  static inline int effective = 0, caught = 0, legal = 0, accepted = 0;
+};
 
 TEST_P(PipelineMutants, HaveTheirVerdict) {
   const Change c = all_changes()[GetParam()];
@@ -82,7 +91,10 @@ TEST_P(PipelineMutants, HaveTheirVerdict) {
       first_fault(pipeline(c.kernel, changed_text(c), Config(c.config)), kSeedsOfMutant, &seed);
   std::cout << "mutant | " << c.what << " | " << c.kernel << " " << c.config << " | " << c.verdict
             << " | " << (fault.empty() ? "clean" : fault) << std::endl;
-  EXPECT_EQ(fault.empty(), c.verdict == "legal") << c.what << "\n" << fault;
+  const bool is_legal = c.verdict == "legal";
+  ++(is_legal ? legal : effective);
+  (is_legal ? accepted : caught) += fault.empty() == is_legal ? 1 : 0;
+  EXPECT_EQ(fault.empty(), is_legal) << c.what << "\n" << fault;
 }
 
 std::vector<size_t> chosen() {

@@ -45,11 +45,17 @@ TEST(LaunchSpec, BlocksOfAGpuGoThroughText) {
   LaunchSpec s = example();
   s.threads = 256;
   s.shared_bytes = 98304;
+  s.cluster = 2;
+  s.tensor_maps = {{0, 128, {64, 16}}, {3, 0, {8, 1}}};
   const std::string text = to_string(s);
-  EXPECT_THAT(text, testing::HasSubstr("scratch 4096\nblock 256 98304\ndim M 1\n"));
+  EXPECT_THAT(text, testing::HasSubstr("scratch 4096\nblock 256 98304\ncluster 2\ndim M 1\n"));
+  EXPECT_THAT(text, testing::HasSubstr("map 0 128 64 16\nmap 3 0 8 1\ngrid"));
   const LaunchSpec back = parse_launch_spec(text);
   EXPECT_EQ(back.threads, 256);
   EXPECT_EQ(back.shared_bytes, 98304);
+  EXPECT_EQ(back.cluster, 2);
+  ASSERT_EQ(back.tensor_maps.size(), 2u);
+  EXPECT_EQ(back.tensor_maps[0].box, (std::vector<int>{64, 16}));
   EXPECT_EQ(to_string(back), text);
   EXPECT_EQ(parse_launch_spec(to_string(example())).threads, 0);
 }
@@ -86,6 +92,8 @@ TEST(LaunchSpec, DamagedTextIsNamedByLine) {
   damaged("line 2: 'block 32': a field is missing", "launch1\nblock 32\nend\n");
   damaged("line 2: 'block 0 0': wanted 1 to 1024 threads", "launch1\nblock 0 0\nend\n");
   damaged("line 2: 'block 1025 0': wanted 1 to 1024", "launch1\nblock 1025 0\nend\n");
+  damaged("line 2: 'cluster 17': wanted 1 to 16 blocks", "launch1\ncluster 17\nend\n");
+  damaged("line 2: 'map 0 128 8': no such argument", "launch1\nmap 0 128 8\nend\n");
   damaged("no dtype 'f33'", "launch1\narg A f33 r\nend\n");
   damaged("wanted r, w, rw or zero", "launch1\narg A f32 x\nend\n");
   damaged("line 2: 'extent 3': no such item", "launch1\nextent 3\nend\n");

@@ -96,7 +96,7 @@ void Machine::start_block(Block& block, int64_t number) {
   block.ends.clear();
   block.has_ended = false;
   for (WarpGroup& g : block.groups) {
-    g.agent = new_agent(fmt::format("the tensor cores of warps {} to {} of block {}",
+    g.agent = new_agent(fmt::format("a product of warps {} to {} of block {}",
                                     4 * (&g - block.groups.data()),
                                     4 * (&g - block.groups.data()) + 3, number));
   }

@@ -55,8 +55,11 @@ void Machine::init_mbarrier(Block& block, int64_t offset, uint32_t count, int32_
   Place place = at_line(line);
   place.bits |= Place::kBarrier;
   access(p, kBarrierBytes, true, place);
+  int before = 0;
+  for (const auto& [other, b] : block.mbarriers) before += b.line == line ? 1 : 0;
   MBarrier& b = block.mbarriers[offset];
   b.offset = offset;
+  b.of_line = before;
   b.agent = new_agent(fmt::format("a copy to barrier {} of block {}", offset, block.number));
   b.line = line;
   b.initialised = current_->clock.now();

@@ -55,9 +55,10 @@ std::string Machine::waits_for(const Thread& t) const {
   if (kind == "tw_mbarrier_wait") {
     const MBarrier& b = t.block->mbarriers.at(t.wait.what);
     return fmt::format(
-        " of barrier {} for the end of a phase of parity {}: it is in phase {}, where {} of {} "
-        "arrivals and {} bytes are missing; arrived: {}; in the phase before: {}; waits",
-        b.offset, t.wait.value, b.phase, b.pending, b.count, b.bytes,
+        " of barrier {} (number {} of line {}) for the end of a phase of parity {}: it is in phase "
+        "{}, where {} of {} arrivals and {} bytes are missing; arrived: {}; in the phase before: "
+        "{}; waits",
+        b.offset, b.of_line, b.line, t.wait.value, b.phase, b.pending, b.count, b.bytes,
         threads_of(b.arrived, grid_.threads), threads_of(b.arrived_before, grid_.threads));
   }
   if (kind == "tw_named_sync") {

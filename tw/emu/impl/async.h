@@ -33,6 +33,7 @@ struct MBarrier {
   int64_t offset = 0;
   int64_t agent = 0;  ///< copies that complete here
   int32_t line = 0;   ///< of its initialisation
+  int of_line = 0;    ///< how many that line had initialised before
   Moment initialised;
   bool announced = false;  ///< to asynchronous work and other blocks
   int64_t count = 1, pending = 1, bytes = 0;
