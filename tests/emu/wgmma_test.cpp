@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tw/jit/compiler.h"
+
 #include "tests/emu/run.h"
 
 namespace tw::test {
@@ -138,6 +140,8 @@ INSTANTIATE_TEST_SUITE_P(All, WgmmaLayouts,
                                          GroupProduct{"bf16", 192, true, {0, false}, {64, true}}));
 
 TEST(Wgmma, RegistersInFlightAreNotTouched) {
+  if (find_compiler().family == CompilerFamily::clang)
+    GTEST_SKIP() << "clang does not tell of every access to a local array";
   const Case c = product_case({"bf16", 16, true, {0, false}, {0, false}});
   const char* commit = "tw_wgmma_commit();\n";
   struct Wrong {
