@@ -7,4 +7,4 @@ add_custom_command(OUTPUT ${guide}
 add_executable(guide ${guide})
 target_link_libraries(guide PRIVATE tw_lang)
 add_test(NAME lang_guide COMMAND guide)
-set_tests_properties(lang_guide PROPERTIES PASS_REGULAR_EXPRESSION "traced 12 listings")
+set_tests_properties(lang_guide PROPERTIES PASS_REGULAR_EXPRESSION "traced 13 listings")

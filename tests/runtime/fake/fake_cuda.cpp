@@ -85,11 +85,13 @@ std::mutex& lock() {
 }
 using Held = std::lock_guard<std::mutex>;
 
-/// Code of a call with a handle that one device made: its context must be the current one.
+/// Code of a call with a handle that one device made: its context must be the current one. Zeros
+/// are a stream that some other library made.
 template <class T>
 int entered_for(const char* symbol, const T* handle) {
   if (const int code = entered(symbol)) return code;
-  return !handle || handle->context == current() ? kSuccess : kInvalidHandle;
+  const bool known = handle && handle->context;
+  return !known || handle->context == current() ? kSuccess : kInvalidHandle;
 }
 
 size_t used(int device) {
