@@ -74,11 +74,12 @@ void Machine::load_matrix(Warp& warp, bool transposed) {
 void Machine::store_matrix(Warp& warp) {
   for (Thread* giver : warp.lanes) {
     if (!giver || !giver->call.kind) continue;
-    const int m = giver->lane / 8, row = giver->lane % 8;
+    const int m = giver->lane / 8;
+    const size_t row = static_cast<size_t>(giver->lane) % 8;
     char* to = nullptr;
     std::memcpy(&to, giver->call.in, sizeof(to));
-    for (int q = 0; q < 4; ++q) {
-      const Thread* from = warp.lanes[static_cast<size_t>(row * 4 + q)];
+    for (size_t q = 0; q < 4; ++q) {
+      const Thread* from = warp.lanes[row * 4 + q];
       if (!from || !from->call.kind) continue;
       const char* registers = static_cast<const char*>(from->call.in) + sizeof(to);
       std::memcpy(to + 4 * q, registers + 4 * m, 4);

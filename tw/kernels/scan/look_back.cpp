@@ -31,7 +31,8 @@ Program cumsum_shared_rows(const CumsumForm& form, const CumsumChunks& t) {
   TensorRef sums = k.workspace("sums", u64, {M, cdiv(N, t.cols)});
   TensorRef starts = k.workspace("starts", u64, {M, cdiv(N, t.cols * t.group)});
   const Index chunks = cdiv(N, t.cols);
-  auto [row, c] = k.grid(M, chunks);
+  const auto at = k.grid(M, chunks);
+  const Index row = at[0], c = at[1];
   k.in_order();
 
   const Index j = form.reverse ? chunks - 1 - c : c, group = c / t.group;
