@@ -29,6 +29,7 @@ class Case:
     extra: typing.Callable = lambda m, n, t: {}  # {tensor: (dtype, dims)}, not those of arguments
     dtypes: tuple = ("bf16", "f32")
     streams: bool = True        # reads and writes once, all of it
+    peer_off: float = 0.05      # of PyTorch's results, whose types and orders are its own: norms
 
 
 def one(kernel, axes="mn", **choices):
@@ -271,7 +272,7 @@ CASES = [
          peer_of(lambda torch: lambda x: x.argmax(-1), "X"),
          argmax_reference, accuracy("exact", dtype="i64"), ROWS),
     Case("cumsum", one("cumsum"), peer_of(lambda torch: lambda x: x.cumsum(-1), "X"),
-         cumsum_reference, accuracy("reduction"), ROWS),
+         cumsum_reference, accuracy("reduction"), ROWS, peer_off=0.5),  # its bf16 sums are of bf16
     Case("embedding", rows_steps("embedding"),
          peer_of(lambda torch: lambda ids, table: torch.nn.functional.embedding(ids, table),
                  "ids", "table"),
