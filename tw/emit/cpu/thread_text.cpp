@@ -116,16 +116,15 @@ TW_INLINE f32 tw_over_one_plus_exp(f32 a, f32 y) {
 })";
 }
 
-const char* const kNearExp2 = R"(TW_INLINE f32 tw_near_exp2(f32 x) {
-  f32 r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-})";
-const char* const kNearReciprocal = R"(TW_INLINE f32 tw_near_reciprocal(f32 x) {
-  f32 r;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-})";
+/// A function that is one instruction.
+ThreadText instruction(const std::string& name, const std::string& what) {
+  return {name,
+          {f32},
+          fmt::format("TW_INLINE f32 tw_{}(f32 x) {{\n  f32 r;\n"
+                      "  asm(\"{} %0, %1;\" : \"=f\"(r) : \"f\"(x));\n  return r;\n}}",
+                      name, what),
+          ""};
+}
 
 /// A function of the C library that is within what the language states.
 ThreadText call(const std::string& name, DType t, const std::string& function) {
@@ -171,13 +170,6 @@ ThreadText to_integer(DType to, DType from) {
                     : fmt::format("  return r > {0:.0f} ? {0:.0f} : r;\n}}", largest(to));
   return {"to_" + n, {from}, text, ""};
 }
-
-// Part of the instruction that takes it, where bits would be masked.
-const char* const kAbs = R"(TW_INLINE f32 tw_fabs(f32 x) {
-  f32 r;
-  asm("abs.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-})";
 
 const char* const kUnpackF16 = R"(TW_INLINE f32 tw_unpack_f16(u16 b) {
   f32 r;
@@ -268,8 +260,8 @@ std::vector<ThreadText> make_rows() {
       call("tanh", f32, "tanhf"),
       call("erf", f32, "erff"),
       call("tanh_fast", f32, "tanhf"),
-      {"near_exp2", {f32}, kNearExp2, ""},
-      {"near_reciprocal", {f32}, kNearReciprocal, ""},
+      instruction("near_exp2", "ex2.approx.ftz.f32"),
+      instruction("near_reciprocal", "rcp.approx.ftz.f32"),
       {"erf_fast", {f32}, kErfFast, kErfFast, "near_reciprocal"},
       {"over_one_plus_exp",
        {f32},
@@ -300,7 +292,8 @@ std::vector<ThreadText> make_rows() {
       extreme("max_num", "max"),
       extreme("min_num", "min"),
       {"negative", {i8, i16, i32}, kNegative, ""},
-      {"fabs", {f32}, kAbs, ""},
+      // Part of the instruction that takes it, where bits would be masked.
+      instruction("fabs", "abs.f32"),
       {"unpack_f16", {f16}, kUnpackF16, ""},
       {"pack_f16", {f16}, kPackF16, ""},
       {"round_f16", {f16}, kRoundF16, ""},

@@ -275,21 +275,26 @@ class Reduction {
     const std::string first = fmt::format("{} * {}", s_.digit(1, lanes), each);
     for (size_t k = 0; k < acc_.size(); ++k)
       take.line(fmt::format("{} = {}[{}];", acc_[k].name, parts[k], first));
-    if (each > 1) take_more(parts, first, each, take);
+    if (each > 1) {
+      Nest n(s_, folded_);
+      fold_more(n, each, take, [&](size_t k, const Expr& part) {
+        return fmt::format("{}[{} + {}]", parts[k], first, s_.c.text(part));
+      });
+    }
     for (int64_t bit = 1; bit < lanes; bit *= 2) exchange(bit, take);
     s_.append(read, take, out);
   }
 
-  void take_more(const std::vector<std::string>& parts, const std::string& first, int64_t each,
-                 Writer& out) {
-    Nest n(s_, folded_);
+  /// Folds parts 1 to count - 1 into the accumulators; `part(k, number)` is the text of operand
+  /// k's.
+  template <class Part>
+  void fold_more(Nest& n, int64_t count, Writer& out, const Part& part) {
     Expression& e = n.expression();
-    const Expr part = n.add_loop("w", each - 1, true);
+    const Expr number = n.add_loop("w", count - 1, true);
     const Regs mine = accumulators(n);
     Regs other;
-    for (size_t k = 0; k < parts.size(); ++k)
-      other.push_back(e.define(acc_[k].type.dtype, 1, innermost(e),
-                               fmt::format("{}[{} + {}]", parts[k], first, s_.c.text(part + 1))));
+    for (size_t k = 0; k < acc_.size(); ++k)
+      other.push_back(e.define(acc_[k].type.dtype, 1, innermost(e), part(k, number + 1)));
     write(n, combine(e, mine, other));
     n.emit(out);
   }
@@ -339,14 +344,7 @@ class Reduction {
     begin.emit(text);
     Nest n(s_, folded_);
     n.guard();
-    Expression& e = n.expression();
-    const Expr warp = n.add_loop("w", w.count - 1, true);
-    const Regs mine = accumulators(n);
-    Regs other;
-    for (size_t k = 0; k < parts.size(); ++k)
-      other.push_back(e.define(acc_[k].type.dtype, 1, innermost(e), part(n, k, warp + 1)));
-    write(n, combine(e, mine, other));
-    n.emit(text);
+    fold_more(n, w.count, text, [&](size_t k, const Expr& warp) { return part(n, k, warp); });
     Footprint f;
     f.reads = written.writes;
     s_.append(f, text, out);
