@@ -58,6 +58,7 @@ TEST_F(CudaKernel, LaunchesWithWordsInOrder) {
   EXPECT_EQ(l.threads % 32, 0u);
   EXPECT_GT(l.threads, 0u);
   EXPECT_EQ(l.stream, nullptr);
+  EXPECT_TRUE(l.early) << "its text waits for the launches before it";
   EXPECT_EQ(l.function.substr(0, 9), "tw_scale_");
   EXPECT_EQ(k.mapping(), "cuda1");
 }
@@ -210,7 +211,7 @@ TEST_F(CudaKernel, FailuresOfTheDriverAreTold) {
   fake.code = 700;
   TW_EXPECT_ERROR(DeviceError, "failed to load a compiled kernel: CUDA_ERROR_ILLEGAL_ADDRESS",
                   [&] { k({x}, {y}); });
-  fake.failing = "cuLaunchKernel";
+  fake.failing = "cuLaunchKernelEx";
   TW_EXPECT_ERROR(DeviceError, "cuda:0 failed to launch 'tw_scale_", [&] { k({x}, {y}); });
   fake.failing.clear();
   k({x}, {y});

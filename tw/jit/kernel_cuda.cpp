@@ -90,7 +90,7 @@ class CudaBackend : public Backend {
     const uint64_t workspace = v.launch.scratch_bytes > 0 ? memory + zeroed : 0;
     call.write_words({words.data(), words.size()}, {memory, workspace, told});
     cuda::launch(*v.function, {words.data(), words.size()},
-                 {grid, v.launch.threads, v.launch.shared_bytes}, s);
+                 {grid, v.launch.threads, v.launch.shared_bytes, v.launch.early}, s);
   }
 
  private:
