@@ -232,10 +232,10 @@ ROWS = {"X": 0, "Y": 0}
 CASES = [
     Case("softmax", one("softmax"), peer_of(lambda torch: lambda x: torch.softmax(x, -1), "X"),
          softmax_reference, accuracy("softmax"), ROWS),
-    Case("layernorm", one("layernorm"), layernorm_peer, layernorm_reference, accuracy("norm"),
+    Case("layernorm", one("layernorm", weights="same"), layernorm_peer, layernorm_reference, accuracy("norm"),
          ROWS),
-    Case("rmsnorm", one("rmsnorm"), rmsnorm_peer, rmsnorm_reference, accuracy("norm"), ROWS),
-    Case("add_rmsnorm", one("add_rmsnorm"), add_rmsnorm_peer, add_rmsnorm_reference,
+    Case("rmsnorm", one("rmsnorm", weights="same"), rmsnorm_peer, rmsnorm_reference, accuracy("norm"), ROWS),
+    Case("add_rmsnorm", one("add_rmsnorm", weights="same"), add_rmsnorm_peer, add_rmsnorm_reference,
          lambda m, n, t: {"S": ("norm", t, n, 0), "Y": ("norm", t, n, 0)},
          ROWS | {"R": 0, "S": 0}),
     Case("cross_entropy", one("cross_entropy"), cross_entropy_peer, cross_entropy_reference,
