@@ -19,6 +19,7 @@ const char* const kCalls = R"(
   shuffles<u64>(p); shuffles<i64>(p); shuffles<f64>(p);
   *p = (u8)(tw_any(*p) + tw_ballot(*p) + tw_sync_or(*p) + tw_block() + tw_blocks());
   tw_sync();
+  tw_grid_dependency_sync();
   tw_sync_warp();
   u32 r[4];
   tw_ldmatrix_x4(r, tw_shared());

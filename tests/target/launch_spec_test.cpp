@@ -49,7 +49,8 @@ TEST(LaunchSpec, BlocksOfAGpuGoThroughText) {
   s.early = true;
   s.tensor_maps = {{0, 128, {64, 16}}, {3, 0, {8, 1}}};
   const std::string text = to_string(s);
-  EXPECT_THAT(text, testing::HasSubstr("scratch 4096\nblock 256 98304\ncluster 2\nearly\ndim M 1\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("scratch 4096\nblock 256 98304\ncluster 2\nearly\ndim M 1\n"));
   EXPECT_THAT(text, testing::HasSubstr("map 0 128 64 16\nmap 3 0 8 1\ngrid"));
   const LaunchSpec back = parse_launch_spec(text);
   EXPECT_EQ(back.threads, 256);
