@@ -19,7 +19,6 @@ const char* const kCalls = R"(
   shuffles<u64>(p); shuffles<i64>(p); shuffles<f64>(p);
   *p = (u8)(tw_any(*p) + tw_ballot(*p) + tw_sync_or(*p) + tw_block() + tw_blocks());
   tw_sync();
-  tw_grid_dependency_sync();
   tw_sync_warp();
   u32 r[4];
   tw_ldmatrix_x4(r, tw_shared());
@@ -124,7 +123,8 @@ std::string hopper_program(const std::string& products) {
 struct Args { void* data[1]; TwTensorMap map; };
 extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1)
 tw_k(const __grid_constant__ Args args) {
-  u8* p = (u8*)args.data[0];)") +
+  u8* p = (u8*)args.data[0];
+  tw_grid_dependency_sync();)") +
          kHopperCalls + products + "}\n";
 }
 

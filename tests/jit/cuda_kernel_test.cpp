@@ -58,9 +58,16 @@ TEST_F(CudaKernel, LaunchesWithWordsInOrder) {
   EXPECT_EQ(l.threads % 32, 0u);
   EXPECT_GT(l.threads, 0u);
   EXPECT_EQ(l.stream, nullptr);
-  EXPECT_TRUE(l.early) << "its text waits for the launches before it";
   EXPECT_EQ(l.function.substr(0, 9), "tw_scale_");
   EXPECT_EQ(k.mapping(), "cuda1");
+}
+
+TEST_F(CudaKernel, BeginsEarlyWhereItsBlocksDoNotAllRunAtOnce) {
+  const Kernel k = compile(scale(3), device);
+  for (const auto& [n, early] : {std::pair{64, true}, {200, false}, {1 << 22, true}}) {
+    k({on_device({n})}, {on_device({n})});
+    EXPECT_EQ(fake.launches.back().early, early) << n;
+  }
 }
 
 TEST_F(CudaKernel, ShowsWhatItBecame) {

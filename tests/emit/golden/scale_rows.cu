@@ -49,7 +49,6 @@ __device__ __forceinline__ i64 tw_blocks() { return (i64)gridDim.x; }
 extern __shared__ __align__(16) u8 tw_shared_memory[];
 __device__ __forceinline__ u8* tw_shared() { return tw_shared_memory; }
 __device__ __forceinline__ void tw_sync() { __syncthreads(); }
-// Lets the next launch begin, and waits until those before this one are done.
 __device__ __forceinline__ void tw_grid_dependency_sync() {
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 }
@@ -236,7 +235,6 @@ __device__ __forceinline__ i64 tw_blocks() { return (i64)gridDim.x; }
 extern __shared__ __align__(16) u8 tw_shared_memory[];
 __device__ __forceinline__ u8* tw_shared() { return tw_shared_memory; }
 __device__ __forceinline__ void tw_sync() { __syncthreads(); }
-// Lets the next launch begin, and waits until those before this one are done.
 __device__ __forceinline__ void tw_grid_dependency_sync() {
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 }

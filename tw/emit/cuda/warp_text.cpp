@@ -113,12 +113,6 @@ std::vector<ThreadFunction> warp_functions() {
        "inline u8* tw_shared() { return tw_emu_shared(); }"},
       {"tw_sync", "", "__device__ __forceinline__ void tw_sync() { __syncthreads(); }",
        "inline void tw_sync(TW_LINE) { tw_emu_sync(\"tw_sync\", 0, line); }"},
-      {"tw_grid_dependency_sync", "",
-       "// Lets the next launch begin, and waits until those before this one are done.\n"
-       "__device__ __forceinline__ void tw_grid_dependency_sync() {\n"
-       "  asm volatile(\"griddepcontrol.launch_dependents;\\n\\tgriddepcontrol.wait;\" ::: "
-       "\"memory\");\n}",
-       "inline void tw_grid_dependency_sync() {}"},
       {"tw_sync_or", "",
        "__device__ __forceinline__ int tw_sync_or(int v) { return __syncthreads_or(v); }",
        "inline int tw_sync_or(int v, TW_LINE) { return tw_emu_sync(\"tw_sync_or\", v, line); }"},

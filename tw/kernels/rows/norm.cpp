@@ -82,7 +82,7 @@ struct Norm {
   template <class Whole, class Chunks>
   void when_whole(const Whole& whole, const Chunks& chunks) const {
     if (!t.few_reads) return chunks(*this);
-    const int64_t most = t.parts ? 4096 : std::max<int64_t>(2048, t.cols / 8);
+    const int64_t most = t.parts ? 8192 : std::max<int64_t>(2048, t.cols / 8);
     const Norm shorter{k, {t.rows, std::min(t.cols, most), true}, eps, r, N};
     if (t.parts) return chunks(shorter);
     k.when(

@@ -36,11 +36,12 @@ static RowTiling rms_tiling(const Problem& p, const Target& target, int inputs) 
                     kSharingElements);
 }
 
-/// Rows that are folded twice: a cluster does that no faster than it reads longer ones again.
+/// Rows that are folded twice: a cluster does that no faster than it reads longer ones again, nor
+/// does a block where their elements are narrow.
 static RowTiling layernorm_tiling(const Problem& p, const Target& target) {
   const GpuMachine* gpu = target.gpu();
   return gpu == nullptr ? row_tiling(p, target)
-                        : block_rows(p, *gpu, kLongestNorm, kSharingElements);
+                        : block_rows(p, *gpu, kLongestNorm * bytes(p.dtype) / 4, kSharingElements);
 }
 
 /// Rows of up to 16384 in one chunk: their weights then stay in the core's caches, and the output
@@ -60,7 +61,7 @@ static RowTiling column_tiling(const Problem& p, const Target& target) {
   const int64_t m = p.extent("m"), n = p.extent("n");
   if (const GpuMachine* gpu = target.gpu()) {
     const bool pairs = p.option("op") == "argmax";
-    const BlockTile t = columns_tile(m, n, bytes(p.dtype), pairs ? kLongestPairs : 8192, *gpu);
+    const BlockTile t = columns_tile(m, n, bytes(p.dtype), pairs ? kLongestPairs : 16384, *gpu);
     return {t.rows, t.cols, true};
   }
   return {.rows = 8, .cols = n <= 64 ? 64 : 256};
