@@ -1,3 +1,5 @@
+#include "tests/micro/micro.h"
+
 #include <cstdlib>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -5,8 +7,6 @@
 
 #include "tw/emit/cuda/prelude_cuda.h"
 #include "tw/jit/nvrtc.h"
-
-#include "tests/micro/micro.h"
 
 namespace tw::test {
 namespace {
@@ -62,8 +62,7 @@ TEST(MicroKernelsAll, ResultsThatDifferAreTold) {
   EXPECT_EQ(differences(k, got), "");
   set(got[0], 192 + 70, 9);
   set(got[0], 192 + 71, 9);
-  EXPECT_EQ(differences(k, got),
-            "numbers tw_block: 2 of 192 differ, x0[70] is 0x9: wanted 0x1\n");
+  EXPECT_EQ(differences(k, got), "numbers tw_block: 2 of 192 differ, x0[70] is 0x9: wanted 0x1\n");
 }
 
 }  // namespace

@@ -57,9 +57,8 @@ uint64_t after(const std::string& op, DType t, uint64_t old, uint64_t v, uint64_
   }
   if (op == "add") return (old + v) & mask;
   const int up = 64 - bits(t);
-  const bool less = is_signed_int(t)
-                        ? static_cast<int64_t>(old << up) < static_cast<int64_t>(v << up)
-                        : old < v;
+  const bool less =
+      is_signed_int(t) ? static_cast<int64_t>(old << up) < static_cast<int64_t>(v << up) : old < v;
   return less == (op == "min") ? old : v;
 }
 
@@ -73,12 +72,11 @@ MicroKernel atomic_micro(const std::string& op, bool shared) {
   std::string body;
   int arg = 0;
   for (const DType t : types_of(op)) {
-    const auto how = is_float(t) && op != "exch" ? MicroResult::How::numbers
-                                                 : MicroResult::How::bytes;
-    const Tensor before = tensor_of_bits(
-        t, {count, kThreads}, [&](int64_t i) { return operand(t, i % kThreads, 0); });
-    const Tensor value =
-        tensor_of_bits(t, {kThreads}, [&](int64_t i) { return operand(t, i, 1); });
+    const auto how =
+        is_float(t) && op != "exch" ? MicroResult::How::numbers : MicroResult::How::bytes;
+    const Tensor before = tensor_of_bits(t, {count, kThreads},
+                                         [&](int64_t i) { return operand(t, i % kThreads, 0); });
+    const Tensor value = tensor_of_bits(t, {kThreads}, [&](int64_t i) { return operand(t, i, 1); });
     const auto expected = [&](int64_t i) {
       return i % 3 == 0 ? operand(t, i, 2) : operand(t, i, 0);
     };
@@ -90,9 +88,9 @@ MicroKernel atomic_micro(const std::string& op, bool shared) {
     for (const std::string& f : of) parts.push_back(fmt::format("{} {}", f, name(t)));
     m.input(before).input(value).input(tensor_of_bits(t, {kThreads}, expected));
     m.output(before, parts).output(want, parts, how);
-    body += fmt::format("  {{\n    {0}* m = {1};\n", name(t),
-                        shared ? fmt::format("({}*)tw_shared()", name(t))
-                               : fmt::format("x{}", arg + 4));
+    body += fmt::format(
+        "  {{\n    {0}* m = {1};\n", name(t),
+        shared ? fmt::format("({}*)tw_shared()", name(t)) : fmt::format("x{}", arg + 4));
     body += fmt::format("    for (int i = 0; i < {}; ++i) m[i * 32 + t] = x{}[i * 32 + t];\n",
                         count, arg);
     for (int64_t p = 0; p < count; ++p)
@@ -100,9 +98,10 @@ MicroKernel atomic_micro(const std::string& op, bool shared) {
                           p * kThreads, of[static_cast<size_t>(p)], arg + 1,
                           op == "cas" ? fmt::format(", x{}[t]", arg + 2) : "");
     if (shared)
-      body += fmt::format("    for (int i = 0; i < {}; ++i) x{}[i * 32 + t] = m[i * 32 + t];\n"
-                          "    tw_sync();\n",
-                          count, arg + 4);
+      body += fmt::format(
+          "    for (int i = 0; i < {}; ++i) x{}[i * 32 + t] = m[i * 32 + t];\n"
+          "    tw_sync();\n",
+          count, arg + 4);
     body += "  }\n";
     arg += 5;
   }
@@ -123,16 +122,18 @@ MicroKernel contended_micro() {
     const size_t arg = static_cast<size_t>(t == i32 ? 0 : t == u32 ? 2 : t == i64 ? 4 : 6);
     for (size_t k = 0; k < 6; ++k) {
       parts.push_back(fmt::format("{} {}", ops[k], name(t)));
-      body += fmt::format("  tw_atomic_{0}_relaxed_device(x{1} + {2}, x{3}[tw_block() * 64 + t]);\n",
-                          ops[k], arg + 1, k, arg);
+      body +=
+          fmt::format("  tw_atomic_{0}_relaxed_device(x{1} + {2}, x{3}[tw_block() * 64 + t]);\n",
+                      ops[k], arg + 1, k, arg);
     }
-    m.input(value).changed(before, tensor_of_bits(t, {6},
-                                                  [&](int64_t k) {
-                                                    uint64_t x = operand(t, k, 0);
-                                                    for (int64_t i = 0; i < kAll; ++i)
-                                                      x = after(ops[k], t, x, operand(t, i, 1), 0);
-                                                    return x;
-                                                  }),
+    m.input(value).changed(before,
+                           tensor_of_bits(t, {6},
+                                          [&](int64_t k) {
+                                            uint64_t x = operand(t, k, 0);
+                                            for (int64_t i = 0; i < kAll; ++i)
+                                              x = after(ops[k], t, x, operand(t, i, 1), 0);
+                                            return x;
+                                          }),
                            parts);
   }
   return m.make(2, 64, body);
@@ -146,9 +147,8 @@ MicroKernel subnormal_micro() {
     const double unit = t == f32 ? 0x1p-149 : 0x1p-1074;
     const auto a = [&](int64_t i) { return unit * double(i * 1000 + 1); };
     const auto b = [&](int64_t i) { return unit * double(7 - i * 300); };
-    const Tensor sum = tensor_of(t, {2, kThreads}, [&](int64_t i) {
-      return a(i % kThreads) + b(i % kThreads);
-    });
+    const Tensor sum =
+        tensor_of(t, {2, kThreads}, [&](int64_t i) { return a(i % kThreads) + b(i % kThreads); });
     const int arg = t == f32 ? 0 : 3;
     m.input(tensor_of(t, {kThreads}, a)).input(tensor_of(t, {kThreads}, b));
     m.output(sum, {fmt::format("global {}", name(t)), fmt::format("shared {}", name(t))});

@@ -47,10 +47,10 @@ MicroKernel bulk_micro() {
   const Tensor want = tensor_of_bits(u32, {3, 1024}, [&](int64_t i) {
     return i % 1024 * 4 < sizes[i / 1024] ? word_at(x, i) + 1 : 0xa5a5a5a5;
   });
-  return MicroMaker("barriers", "bulk",
-                    {"tw_mbarrier_expect", "tw_mbarrier_arrive_expect", "tw_bulk_load",
-                     "tw_bulk_store", "tw_bulk_commit", "tw_bulk_wait", "tw_bulk_wait_read",
-                     "tw_fence_async"})
+  return MicroMaker(
+             "barriers", "bulk",
+             {"tw_mbarrier_expect", "tw_mbarrier_arrive_expect", "tw_bulk_load", "tw_bulk_store",
+              "tw_bulk_commit", "tw_bulk_wait", "tw_bulk_wait_read", "tw_fence_async"})
       .input(x)
       .output(want, {"16 bytes", "48 bytes", "4096 bytes"})
       .shared(3 * 4096 + 32)
@@ -97,9 +97,8 @@ MicroKernel named_micro() {
   const Tensor x = counted({64});
   return MicroMaker("barriers", "named", {"tw_named_arrive", "tw_named_sync"})
       .input(x)
-      .output(tensor_of_bits(u32, {64}, [&](int64_t i) {
-        return word_at(x, 63 - i) + word_at(x, i ^ 33);
-      }))
+      .output(tensor_of_bits(u32, {64},
+                             [&](int64_t i) { return word_at(x, 63 - i) + word_at(x, i ^ 33); }))
       .shared(512)
       .make(1, 128, R"(  u32* all = (u32*)tw_shared();
   if (t < 64) {
@@ -175,9 +174,9 @@ MicroKernel peers_micro() {
     const int64_t block = i / 32, first = block / kBlocks * kBlocks;
     return static_cast<double>(value(first + (block + 1) % kBlocks, 31 - i % 32) * 3);
   });
-  return MicroMaker("clusters", "cluster_shared",
-                    {"tw_cluster_shared", "tw_cluster_arrive", "tw_cluster_wait",
-                     "tw_cluster_sync"})
+  return MicroMaker(
+             "clusters", "cluster_shared",
+             {"tw_cluster_shared", "tw_cluster_arrive", "tw_cluster_wait", "tw_cluster_sync"})
       .output(got)
       .output(next)
       .cluster(kBlocks)

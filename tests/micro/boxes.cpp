@@ -92,7 +92,8 @@ MicroKernel load_boxes(const std::string& name, const std::vector<MicroBox>& box
       fmt::format("tw_tma_load_{}d{}", rank, multicast ? "_multicast" : "");
   const int64_t copies = multicast ? 2 : 1;
   MicroMaker m("boxes", name, {function, "tw_tma_prefetch"});
-  std::string body = std::string(kBegin) + kInit + (multicast ? "  tw_cluster_sync();\n" : "  tw_sync();\n");
+  std::string body =
+      std::string(kBegin) + kInit + (multicast ? "  tw_cluster_sync();\n" : "  tw_sync();\n");
   for (size_t i = 0; i < boxes.size(); ++i) {
     const MicroBox& b = boxes[i];
     const Tensor x = elements(b, 1 + i);
@@ -107,7 +108,8 @@ MicroKernel load_boxes(const std::string& name, const std::vector<MicroBox>& box
   tw_fence_async();
   {11};
 )",
-                        i, b.bytes_of(), multicast ? "if (tw_cluster_rank() == " + std::to_string(i % 2) + ") " : "",
+                        i, b.bytes_of(),
+                        multicast ? "if (tw_cluster_rank() == " + std::to_string(i % 2) + ") " : "",
                         function, b.coordinates(), multicast ? ", 3" : "", i % 2, b.count(),
                         2 * i + 1, multicast ? fmt::format("tw_block() * {}", b.count()) : "0",
                         bytes(b.type) == 1   ? "u8"
@@ -150,7 +152,8 @@ MicroKernel store_boxes(const std::string& name, const std::vector<MicroBox>& bo
 )",
                         b.bytes_of() / 4, "u32", 2 * i, function, i, b.coordinates());
   }
-  body.erase(body.find("  u64* full"), std::string("  u64* full = (u64*)(shared + 16384);\n").size());
+  body.erase(body.find("  u64* full"),
+             std::string("  u64* full = (u64*)(shared + 16384);\n").size());
   return m.shared(1024 + kBoxBytes + 8).make(1, 32, body);
 }
 
@@ -158,11 +161,13 @@ MicroKernel store_boxes(const std::string& name, const std::vector<MicroBox>& bo
 std::vector<MicroBox> boxes_of(int rank) {
   switch (rank) {
     case 1:
-      return {{u16, {40}, {16}, {8}, 0},  {u16, {40}, {24}, {-3}, 0},
-              {u16, {40}, {16}, {33}, 32}, {u16, {64}, {32}, {8}, 64},
+      return {{u16, {40}, {16}, {8}, 0},
+              {u16, {40}, {24}, {-3}, 0},
+              {u16, {40}, {16}, {33}, 32},
+              {u16, {64}, {32}, {8}, 64},
               {u16, {200}, {64}, {136}, 128}};
     case 2:
-      return {{u16, {9, 32}, {8, 16}, {-2, 24}, 0},  {u16, {9, 32}, {8, 16}, {1, 8}, 32},
+      return {{u16, {9, 32}, {8, 16}, {-2, 24}, 0},   {u16, {9, 32}, {8, 16}, {1, 8}, 32},
               {u16, {9, 32}, {16, 32}, {-4, -8}, 64}, {u16, {20, 72}, {16, 64}, {9, 16}, 128},
               {u16, {70, 64}, {64, 64}, {3, 0}, 128}, {u16, {70, 64}, {64, 32}, {3, 32}, 64},
               {u16, {70, 64}, {64, 16}, {3, 48}, 32}};

@@ -127,7 +127,8 @@ MicroKernel MicroMaker::make(int64_t blocks, int threads, const std::string& bod
       s.cluster > 1 ? fmt::format(" __cluster_dims__({}, 1, 1)", s.cluster) : "";
   k_.program = fmt::format(
       "struct Args {{ void* data[{}]; i64 strides[{}];{} }};\n{}"
-      "extern \"C\" __global__ void __launch_bounds__({}, 1){} {}(const __grid_constant__ Args args) "
+      "extern \"C\" __global__ void __launch_bounds__({}, 1){} {}(const __grid_constant__ Args "
+      "args) "
       "{{\n{}  const int t = tw_thread();\n{}}}\n",
       s.args.size(), strides, maps, before_, threads, cluster, s.entry, pointers, body);
   return std::move(k_);

@@ -35,14 +35,15 @@ MicroKernel load_micro(bool transposed) {
       .input(x)
       .output(want)
       .shared(512)
-      .make(1, 32, fmt::format(R"(  u16* rows = (u16*)tw_shared();
+      .make(1, 32,
+            fmt::format(R"(  u16* rows = (u16*)tw_shared();
   for (int i = t; i < 256; i += 32) rows[i] = x0[i];
   tw_sync();
   u32 r[4];
   {}(r, rows + t * 5 % 32 * 8);
   for (int m = 0; m < 4; ++m) x1[m * 32 + t] = r[m];
 )",
-                               function));
+                        function));
 }
 
 MicroKernel store_micro() {
@@ -96,16 +97,17 @@ Tensor sums(const Tensor& a, const Tensor& b, const Tensor& c, int64_t columns) 
     double sum = get(c, i);
     for (int64_t j = 0; j < k; ++j)
       sum += get(a, i / columns * k + j) * get(b, i % columns * k + j);
-    return is_int(c.dtype())
-               ? static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(sum)))
-               : sum;
+    return is_int(c.dtype()) ? static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(sum)))
+                             : sum;
   });
 }
 
 MicroKernel product_micro(const SmallProduct& p) {
   const Tensor a = factors(p.a, 16, p.k), b = factors(p.b, 8, p.k);
   const Tensor c = tensor_of(p.d, {16, 8}, [&](int64_t i) {
-    return is_int(p.d) ? (i % 3 == 0 ? 2147483000.0 : i % 3 == 1 ? -2147483000.0 : 5.0 * double(i))
+    return is_int(p.d) ? (i % 3 == 0   ? 2147483000.0
+                          : i % 3 == 1 ? -2147483000.0
+                                       : 5.0 * double(i))
                        : small_integer(i, 2);
   });
   // A word holds so many elements of k; its second half of k is in the next register.
@@ -116,7 +118,8 @@ MicroKernel product_micro(const SmallProduct& p) {
       .input(b)
       .input(c)
       .output(sums(a, b, c, 8))
-      .make(1, 32, fmt::format(R"(  const u32 *a = (const u32*)x0, *b = (const u32*)x1;
+      .make(1, 32,
+            fmt::format(R"(  const u32 *a = (const u32*)x0, *b = (const u32*)x1;
   const int row = t / 4, column = t % 4, words = {1};
   const u32 f[4] = {{a[row * words + column], a[(row + 8) * words + column],
                     a[row * words + column + 4], a[(row + 8) * words + column + 4]}};
@@ -126,7 +129,7 @@ MicroKernel product_micro(const SmallProduct& p) {
   {0}(d, f, g);
   for (int i = 0; i < 4; ++i) x3[(row + i / 2 * 8) * 8 + column * 2 + i % 2] = d[i];
 )",
-                               p.name, p.k / per, type));
+                        p.name, p.k / per, type));
 }
 
 /// The last 13 bits of a tf32 mean nothing.
@@ -160,10 +163,13 @@ MicroKernel f64_micro() {
 }  // namespace
 
 std::vector<MicroKernel> matrix_micros() {
-  std::vector<MicroKernel> all = {
-      load_micro(false), load_micro(true), store_micro(),
-      product_micro({"tw_mma_m16n8k16_f32_bf16", bf16, bf16, f32, 16}),
-      product_micro({"tw_mma_m16n8k16_f32_f16", f16, f16, f32, 16}), tf32_micro(), f64_micro()};
+  std::vector<MicroKernel> all = {load_micro(false),
+                                  load_micro(true),
+                                  store_micro(),
+                                  product_micro({"tw_mma_m16n8k16_f32_bf16", bf16, bf16, f32, 16}),
+                                  product_micro({"tw_mma_m16n8k16_f32_f16", f16, f16, f32, 16}),
+                                  tf32_micro(),
+                                  f64_micro()};
   for (const DType a : {i8, u8}) {
     for (const DType b : {i8, u8}) {
       const auto letter = [](DType t) { return t == i8 ? "s8" : "u8"; };

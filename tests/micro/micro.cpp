@@ -25,11 +25,10 @@ struct Group {
 
 std::vector<Group>& all_groups() {
   static std::vector<Group> all = [] {
-    std::vector<Group> list = {{"threads", thread_micros},   {"warps", warp_micros},
-                               {"matrices", matrix_micros},  {"atomics", atomic_micros},
-                               {"barriers", barrier_micros}, {"clusters", cluster_micros},
-                               {"boxes", box_micros},        {"numbers", number_micros},
-                               {"functions", function_micros}};
+    std::vector<Group> list = {
+        {"threads", thread_micros}, {"warps", warp_micros},       {"matrices", matrix_micros},
+        {"atomics", atomic_micros}, {"barriers", barrier_micros}, {"clusters", cluster_micros},
+        {"boxes", box_micros},      {"numbers", number_micros},   {"functions", function_micros}};
     constexpr int kOfGroup = 32, kMost = 256;
     for (int n = 8; n <= kMost; n += kOfGroup) {
       const std::string name = fmt::format("products n={}..{}", n, n + kOfGroup - 8);
@@ -81,8 +80,8 @@ std::vector<Tensor> fresh_tensors(const MicroKernel& k) {
 std::string run_in_emulator(const MicroKernel& k, uint64_t seed) {
   const std::vector<Tensor> tensors = fresh_tensors(k);
   const std::vector<TensorView> views(tensors.begin(), tensors.end());
-  const EmuReport r = run_emulated(text_of({&k, 1}, cpu::Thread::emulated), k.spec, views, {},
-                                   {.seed = seed});
+  const EmuReport r =
+      run_emulated(text_of({&k, 1}, cpu::Thread::emulated), k.spec, views, {}, {.seed = seed});
   return r.clean() ? differences(k, tensors) : r.text;
 }
 
@@ -96,8 +95,8 @@ bool same_number(DType t, uint64_t a, uint64_t b) {
 
 /// Distance in units of the last place of t at what is wanted.
 double ulps_between(DType t, double got, long double want) {
-  const auto near = t == f32 ? static_cast<double>(static_cast<float>(want))
-                             : static_cast<double>(want);
+  const auto near =
+      t == f32 ? static_cast<double>(static_cast<float>(want)) : static_cast<double>(want);
   if (std::isnan(got) || std::isnan(near))
     return std::isnan(got) == std::isnan(near) ? 0 : INFINITY;
   if (std::isinf(got) || std::isinf(near)) return got == near ? 0 : INFINITY;
@@ -130,7 +129,8 @@ Off off_of(const MicroResult& r, const Tensor& got, int64_t begin, int64_t end) 
 }
 
 std::string value_text(DType t, uint64_t bits) {
-  return is_float(t) ? fmt::format("{:#x} ({})", bits, decode(t, bits)) : fmt::format("{:#x}", bits);
+  return is_float(t) ? fmt::format("{:#x} ({})", bits, decode(t, bits))
+                     : fmt::format("{:#x}", bits);
 }
 
 std::string line_of(const MicroKernel& k, const MicroResult& r, size_t part, const Off& off,
@@ -158,7 +158,8 @@ std::string differences(const MicroKernel& k, std::span<const Tensor> got) {
     const size_t parts = std::max<size_t>(1, r.parts.size());
     const int64_t each = t.count() / static_cast<int64_t>(parts);
     for (size_t p = 0; p < parts; ++p) {
-      const Off off = off_of(r, t, static_cast<int64_t>(p) * each, static_cast<int64_t>(p + 1) * each);
+      const Off off =
+          off_of(r, t, static_cast<int64_t>(p) * each, static_cast<int64_t>(p + 1) * each);
       if (off.count > 0) text += line_of(k, r, p, off, t);
     }
   }

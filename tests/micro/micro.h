@@ -32,9 +32,9 @@ struct MicroResult {
 /// emulator, and what comes out is known without either.
 struct MicroKernel {
   std::string name, group;
-  std::vector<std::string> of;                          ///< functions whose work it shows
+  std::vector<std::string> of;                         ///< functions whose work it shows
   std::vector<std::pair<std::string, DType>> scalars;  ///< of one element, as Prelude knows them
-  std::string program;                                  ///< without the prelude
+  std::string program;                                 ///< without the prelude
   LaunchSpec spec;
   std::vector<Tensor> tensors;  ///< as the launch finds them
   std::vector<MicroResult> results;

@@ -106,8 +106,10 @@ int run(const Options& o) {
   for (const MicroKernel& k : kernels) {
     for (const MicroResult& r : k.results) parts += std::max<size_t>(1, r.parts.size());
   }
-  if (wrong == 0) fmt::print("{} micro kernels, {} results, all as they must be\n", kernels.size(), parts);
-  else fmt::print("{} of {} micro kernels differ\n{}", wrong, kernels.size(), faults);
+  if (wrong == 0)
+    fmt::print("{} micro kernels, {} results, all as they must be\n", kernels.size(), parts);
+  else
+    fmt::print("{} of {} micro kernels differ\n{}", wrong, kernels.size(), faults);
   return wrong == 0 ? 0 : 1;
 }
 

@@ -22,7 +22,7 @@ uint64_t mixed_number(uint64_t i) {
 
 /// Numbers of every kind: bits like any, a dense range, ends of ranges.
 std::vector<double> sample(DType t) {
-  std::vector<double> list = {0.0,  -0.0, 1.0,   -1.0,  INFINITY, -INFINITY, NAN,   0.5,
+  std::vector<double> list = {0.0,  -0.0, 1.0,   -1.0,  INFINITY, -INFINITY, NAN,    0.5,
                               -0.5, 1.5,  448.0, 464.0, 465.0,    65504.0,   65520.0};
   const int lowest = t == f32 ? -149 : -1074, highest = t == f32 ? 127 : 1023;
   for (int e = lowest; e <= highest; e += t == f32 ? 1 : 7) {
@@ -85,9 +85,9 @@ void add_codes(DType t, std::vector<MicroKernel>& out) {
   out.push_back(unary(fmt::format("unpack_{}", name(t)), t, codes, values));
   out.push_back(unary(fmt::format("pack_{}", name(t)), t, values, codes));
   const Tensor x = numbers_of(f32, sample(f32));
-  out.push_back(unary(fmt::format("round_{}", name(t)), t, x, tensor_of(f32, x.dims(), [&](int64_t i) {
-                        return decode(t, encode(t, get(x, i)));
-                      })));
+  out.push_back(
+      unary(fmt::format("round_{}", name(t)), t, x,
+            tensor_of(f32, x.dims(), [&](int64_t i) { return decode(t, encode(t, get(x, i))); })));
 }
 
 void add_integers(std::vector<MicroKernel>& out) {
@@ -137,15 +137,16 @@ void add_extremes(std::vector<MicroKernel>& out) {
       m.output(tensor_of(f32, {2, count},
                          [&](int64_t i) {
                            const int64_t at = i % count;
-                           const double other = i < count ? get(x, (at * 7 + 3) % count)
-                                                          : -get(x, at);
+                           const double other =
+                               i < count ? get(x, (at * 7 + 3) % count) : -get(x, at);
                            return extreme_of(get(x, at), other, most, numbers);
                          }),
                {"any two", "x and -x"}, MicroResult::How::numbers);
       out.push_back(m.make(
-          1, 256, each(count, fmt::format("x1[i] = tw_{0}(x0[i], x0[(i * 7 + 3) % {1}]), x1[{1} + i] "
-                                          "= tw_{0}(x0[i], -x0[i])",
-                                          function, count))));
+          1, 256,
+          each(count, fmt::format("x1[i] = tw_{0}(x0[i], x0[(i * 7 + 3) % {1}]), x1[{1} + i] "
+                                  "= tw_{0}(x0[i], -x0[i])",
+                                  function, count))));
     }
   }
 }
@@ -165,8 +166,9 @@ MicroKernel narrow_micro(DType t, bool clamped) {
       .scalar(function, t)
       .input(x)
       .output(want, {}, MicroResult::How::numbers)
-      .make(1, 256, each(x.count() / per, fmt::format("((u32*)x1)[i] = tw_{}_{}x1(x0 + i * {})",
-                                                      function, name(t), per)));
+      .make(1, 256,
+            each(x.count() / per,
+                 fmt::format("((u32*)x1)[i] = tw_{}_{}x1(x0 + i * {})", function, name(t), per)));
 }
 
 /// The other roundings of casts.
@@ -179,16 +181,15 @@ MicroKernel roundings_micro() {
   for (const DType t : {f16, bf16, e4m3, e5m2, f32}) {
     for (const Rounding r : {Rounding::RN, Rounding::RZ, Rounding::RU}) {
       const DTypeInfo& d = info(t);
-      const Tensor want = tensor_of(f64, x.dims(), [&](int64_t i) {
-        return decode(t, encode(t, get(x, i), r));
-      });
+      const Tensor want =
+          tensor_of(f64, x.dims(), [&](int64_t i) { return decode(t, encode(t, get(x, i), r)); });
       m.output(want, {fmt::format("{} {}", name(t), static_cast<int>(r))},
                MicroResult::How::numbers);
-      body += each(x.count(),
-                   fmt::format("x{}[i] = tw_round_to(x0[i], {}, {}, {:a}, {}, {}, false, 0)", arg++,
-                               d.mantissa_bits, 2 - (1 << (d.exponent_bits - 1)), largest(t),
-                               t == e4m3 ? "__builtin_nan(\"\")" : "__builtin_inf()",
-                               static_cast<int>(r)));
+      body += each(
+          x.count(),
+          fmt::format("x{}[i] = tw_round_to(x0[i], {}, {}, {:a}, {}, {}, false, 0)", arg++,
+                      d.mantissa_bits, 2 - (1 << (d.exponent_bits - 1)), largest(t),
+                      t == e4m3 ? "__builtin_nan(\"\")" : "__builtin_inf()", static_cast<int>(r)));
     }
   }
   return m.make(1, 256, body);
@@ -237,11 +238,12 @@ void add_thread_numbers(std::vector<MicroKernel>& out) {
     const double v = get(y, i);
     return std::isnan(v) ? 0x7fff : encode(bf16, v);
   });
-  out.push_back(MicroMaker("numbers", "pack_pair_bf16", {"tw_pack_bf16"})
-                    .input(y)
-                    .output(pairs)
-                    .make(1, 256, each(y.count() / 2,
-                                       "((u32*)x1)[i] = tw_pack_bf16(x0[2 * i], x0[2 * i + 1])")));
+  out.push_back(
+      MicroMaker("numbers", "pack_pair_bf16", {"tw_pack_bf16"})
+          .input(y)
+          .output(pairs)
+          .make(1, 256,
+                each(y.count() / 2, "((u32*)x1)[i] = tw_pack_bf16(x0[2 * i], x0[2 * i + 1])")));
 }
 
 }  // namespace
@@ -257,9 +259,8 @@ std::vector<MicroKernel> number_micros() {
     all.push_back(exact_unary("ceil", t, [](double v) { return std::ceil(v); }));
     all.push_back(exact_unary("round", t, [](double v) { return std::nearbyint(v); }));
   }
-  all.push_back(exact_unary("sqrt", f32, [](double v) {
-    return static_cast<double>(std::sqrt(static_cast<float>(v)));
-  }));
+  all.push_back(exact_unary(
+      "sqrt", f32, [](double v) { return static_cast<double>(std::sqrt(static_cast<float>(v))); }));
   all.push_back(exact_unary("sqrt_f64", f64, [](double v) { return std::sqrt(v); }));
   for (const DType t : {f16, bf16, e4m3}) all.push_back(narrow_micro(t, false));
   all.push_back(narrow_micro(e4m3, true));
@@ -334,9 +335,9 @@ Real reciprocal_of(Real x) { return 1 / x; }
 
 std::vector<MicroKernel> function_micros() {
   const std::pair<Opcode, Real (*)(Real)> stated[] = {
-      {Opcode::exp, exp_of},       {Opcode::exp2, exp2_of},     {Opcode::log, log_of},
-      {Opcode::sin, sin_of},       {Opcode::cos, cos_of},       {Opcode::tanh, tanh_of},
-      {Opcode::erf, erf_of},       {Opcode::tanh_fast, tanh_of}, {Opcode::erf_fast, erf_of}};
+      {Opcode::exp, exp_of}, {Opcode::exp2, exp2_of},      {Opcode::log, log_of},
+      {Opcode::sin, sin_of}, {Opcode::cos, cos_of},        {Opcode::tanh, tanh_of},
+      {Opcode::erf, erf_of}, {Opcode::tanh_fast, tanh_of}, {Opcode::erf_fast, erf_of}};
   std::vector<MicroKernel> all;
   for (const auto& [code, exact] : stated) {
     const std::string function = info(code).name;

@@ -96,10 +96,10 @@ std::string product_text(const GroupProductCase& c, int n, size_t number, const 
                          const char* b) {
   const int size = c.type == "e4m3" ? 1 : 2, k = 32 / size;
   const FormText fa = text_of_form(c.a, 64, size), fb = text_of_form(c.b, n, size);
-  const std::string flags = size == 1     ? ""
-                            : c.registers ? fmt::format("<{}>", int{c.b.transposed})
-                                          : fmt::format("<{}, {}>", int{c.a.transposed},
-                                                        int{c.b.transposed});
+  const std::string flags = size == 1 ? ""
+                            : c.registers
+                                ? fmt::format("<{}>", int{c.b.transposed})
+                                : fmt::format("<{}, {}>", int{c.a.transposed}, int{c.b.transposed});
   const std::string call = fmt::format("{}{}(d, {}, db, ", c.function(n), flags,
                                        c.registers ? "f[0], f[1], f[2], f[3]" : "da");
   std::string text = "  {\n";
@@ -107,9 +107,10 @@ std::string product_text(const GroupProductCase& c, int n, size_t number, const 
   text += put_text("other", b, n, k, c.b, size);
   text += "    tw_fence_async();\n    tw_sync();\n";
   if (c.registers)
-    text += fmt::format("    u32 f[4];\n    for (int i = 0; i < 4; ++i)\n      f[i] = *(const "
-                        "u32*)({} + (row + i % 2 * 8) * 16 + pair + i / 2 * 8);\n",
-                        a);
+    text += fmt::format(
+        "    u32 f[4];\n    for (int i = 0; i < 4; ++i)\n      f[i] = *(const "
+        "u32*)({} + (row + i % 2 * 8) * 16 + pair + i / 2 * 8);\n",
+        a);
   else
     text += fmt::format("    const u64 da = tw_wgmma_descriptor<{}>(shared + {}, {}, {});\n",
                         c.a.swizzle, c.a.advance, fa.leading, fa.stride);

@@ -102,11 +102,11 @@ MicroKernel parts_micro() {
   const Tensor parts = tensor_of(i32, {4, 4, 32}, [&](int64_t i) {
     const int64_t type = i / 128, k = i / 32 % 4;
     const uint64_t word = bits_at(x, i % 32);
-    if (type < 2) return static_cast<double>(static_cast<int64_t>(word >> 8 * k & 255) -
-                                             (type == 1 && (word >> (8 * k + 7) & 1) ? 256 : 0));
-    return static_cast<double>(
-        static_cast<int64_t>(word >> 16 * (k % 2) & 65535) -
-        (type == 3 && (word >> (16 * (k % 2) + 15) & 1) ? 65536 : 0));
+    if (type < 2)
+      return static_cast<double>(static_cast<int64_t>(word >> 8 * k & 255) -
+                                 (type == 1 && (word >> (8 * k + 7) & 1) ? 256 : 0));
+    return static_cast<double>(static_cast<int64_t>(word >> 16 * (k % 2) & 65535) -
+                               (type == 3 && (word >> (16 * (k % 2) + 15) & 1) ? 65536 : 0));
   });
   std::string body;
   for (int type = 0; type < 4; ++type) {
@@ -157,9 +157,8 @@ MicroKernel tell_micro() {
 MicroKernel copy_async_micro() {
   const Tensor x = mixed_bits(u32, {2, 64, 4});
   const auto kept = [](int64_t thread) { return (thread * 3 + 4) % 5; };  // words
-  const Tensor want = tensor_of_bits(u32, {2, 64, 4}, [&](int64_t i) {
-    return i % 4 < kept(i / 4 % 64) ? bits_at(x, i) : 0;
-  });
+  const Tensor want = tensor_of_bits(
+      u32, {2, 64, 4}, [&](int64_t i) { return i % 4 < kept(i / 4 % 64) ? bits_at(x, i) : 0; });
   return MicroMaker("threads", "copy_async",
                     {"tw_copy_async_16", "tw_copy_async_commit", "tw_copy_async_wait"})
       .input(x)
@@ -187,7 +186,9 @@ struct Shuffle {
   int64_t (*from)(int64_t lane, int64_t k);
 };
 
-int64_t xor_mask(int64_t k) { return std::vector<int64_t>{1, 2, 5, 16, 31}[static_cast<size_t>(k)]; }
+int64_t xor_mask(int64_t k) {
+  return std::vector<int64_t>{1, 2, 5, 16, 31}[static_cast<size_t>(k)];
+}
 
 const Shuffle kShuffles[] = {
     {"shuffle_xor", "k == 0 ? 1 : k == 1 ? 2 : k == 2 ? 5 : k == 3 ? 16 : 31",
@@ -212,8 +213,8 @@ MicroKernel shuffle_micro(const Shuffle& s) {
                                        return bits_at(x, warp + s.from(i % kLanes, i / kThreads));
                                      }),
                       {name(type)});
-    const std::string value = type == b1 ? fmt::format("x{}[t] != 0", args)
-                                         : fmt::format("x{}[t]", args);
+    const std::string value =
+        type == b1 ? fmt::format("x{}[t] != 0", args) : fmt::format("x{}[t]", args);
     body += fmt::format("  for (int k = 0; k < 5; ++k) x{}[k * 64 + t] = tw_{}({}, {});\n",
                         args + 1, s.name, value, s.argument);
     args += 2;
@@ -223,10 +224,7 @@ MicroKernel shuffle_micro(const Shuffle& s) {
 
 MicroKernel votes_micro() {
   const auto says = [](int64_t thread, int64_t k) {
-    return k == 0   ? thread % 3 == 0
-           : k == 1 ? false
-           : k == 2 ? true
-                    : thread == 37;
+    return k == 0 ? thread % 3 == 0 : k == 1 ? false : k == 2 ? true : thread == 37;
   };
   const auto ballot = [&](int64_t i) {
     uint64_t all = 0;
@@ -235,8 +233,8 @@ MicroKernel votes_micro() {
     return all;
   };
   return MicroMaker("warps", "votes", {"tw_ballot", "tw_any"})
-      .output(tensor_of_bits(u32, {4, 64}, ballot), {"tw_ballot thirds", "tw_ballot none",
-                                                    "tw_ballot all", "tw_ballot one"})
+      .output(tensor_of_bits(u32, {4, 64}, ballot),
+              {"tw_ballot thirds", "tw_ballot none", "tw_ballot all", "tw_ballot one"})
       .output(tensor_of_bits(u32, {4, 64}, [&](int64_t i) { return ballot(i) != 0; }),
               {"tw_any thirds", "tw_any none", "tw_any all", "tw_any one"})
       .make(1, 64, R"(  for (int k = 0; k < 4; ++k) {
