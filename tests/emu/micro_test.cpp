@@ -8,6 +8,8 @@
 #include "tw/emit/cuda/prelude_cuda.h"
 #include "tw/jit/nvrtc.h"
 
+#include "tests/runtime/fake/fake_cuda.h"
+
 namespace tw::test {
 namespace {
 
@@ -63,6 +65,27 @@ TEST(MicroKernelsAll, ResultsThatDifferAreTold) {
   set(got[0], 192 + 70, 9);
   set(got[0], 192 + 71, 9);
   EXPECT_EQ(differences(k, got), "numbers tw_block: 2 of 192 differ, x0[70] is 0x9: wanted 0x1\n");
+}
+
+/// A driver that only writes down what it gets: nothing is as it must be, and that is told.
+TEST(MicroKernelsAll, AreLaunchedOnAGpu) {
+  const char* const variable = "TW_CUDA_DRIVER";
+  setenv(variable, TW_FAKE_CUDA, 1);
+  FakeCuda& fake = fresh_fake(TW_FAKE_CUDA);
+  fake.parameter_words = 1;
+  const auto& kernels = micro_group("clusters");
+  std::vector<std::string> faults;
+  run_on_gpu(kernels, "cuda:0", [&](size_t i, const std::string& fault) {
+    EXPECT_EQ(i, faults.size());
+    faults.push_back(fault);
+  });
+  unsetenv(variable);
+  ASSERT_EQ(faults.size(), kernels.size());
+  EXPECT_EQ(faults[0], "cluster_rank: 256 of 256 differ, x0[0] is 0xa5a5a5a5: wanted 0x0\n");
+  ASSERT_EQ(fake.launches.size(), kernels.size());
+  EXPECT_EQ(fake.launches[0].function, "tw_k_cluster_rank");
+  EXPECT_EQ(fake.launches[0].grid, 8u);
+  EXPECT_EQ(fake.launches[1].shared_bytes, 640u);
 }
 
 }  // namespace
