@@ -150,7 +150,8 @@ class GpuCheck(ToolTest):
         self.assertIn("100 of 100 items done", said)
 
     def test_micro_kernels_are_run_by_groups(self):
-        self.program("micro_kernels", "#!/bin/sh\nif [ $1 = --list ]; then printf 'warps\\nn=8..32\\n'\n"
+        self.program("micro_kernels",
+                     "#!/bin/sh\nif [ $1 = --list ]; then printf 'warps\\nn=8..32\\n'\n"
                      "else echo \"$6 on $2\"; [ $6 != warps ]; fi")
         said = self.check("--seconds", "60", suite="conformance", code=1)
         self.assertRegex(said, r"warps +WRONG  warps on cuda:0")
