@@ -29,8 +29,9 @@ std::string run_one(const Device& d, const MicroKernel& k, const cuda::Module& m
   std::vector<Tensor> there, back;
   for (const Tensor& t : k.tensors) there.push_back(cuda::to_device(d, t));
   const int64_t blocks = k.spec.grid[0].constant() * k.spec.cluster;
-  cuda::launch(*f, parameter_of(d, k, there), {blocks, k.spec.threads, k.spec.shared_bytes},
-               cuda::Stream::standard(d));
+  const cuda::LaunchShape shape{blocks, k.spec.threads, k.spec.shared_bytes, k.spec.early};
+  const std::vector<uint64_t> words = parameter_of(d, k, there);
+  for (int i = 0; i < k.launches; ++i) cuda::launch(*f, words, shape, cuda::Stream::standard(d));
   for (const Tensor& t : there) back.push_back(cuda::to_host(d, t));
   return differences(k, back);
 }

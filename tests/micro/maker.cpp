@@ -103,6 +103,12 @@ MicroMaker& MicroMaker::shared(int64_t bytes) {
   return *this;
 }
 
+MicroMaker& MicroMaker::early(int launches) {
+  k_.spec.early = true;
+  k_.launches = launches;
+  return *this;
+}
+
 MicroMaker& MicroMaker::before(const std::string& text) {
   before_ += text;
   return *this;

@@ -38,6 +38,7 @@ struct MicroKernel {
   LaunchSpec spec;
   std::vector<Tensor> tensors;  ///< as the launch finds them
   std::vector<MicroResult> results;
+  int launches = 1;  ///< one behind the other, on what the one before left
 };
 
 /// Names of the groups, and the kernels of one, made when they are asked for.
@@ -80,6 +81,8 @@ class MicroMaker {
   MicroMaker& map(size_t arg, int swizzle, std::vector<int> box);
   MicroMaker& cluster(int blocks);
   MicroMaker& shared(int64_t bytes);
+  /// Launches that may begin before the one before them has ended.
+  MicroMaker& early(int launches);
   /// What stands in front of the kernel.
   MicroMaker& before(const std::string& text);
   MicroKernel make(int64_t blocks, int threads, const std::string& body);

@@ -178,6 +178,31 @@ MicroKernel copy_async_micro() {
 )");
 }
 
+/// Eight launches of which each takes what the one before left, in the other order of blocks.
+MicroKernel launches_micro() {
+  constexpr int64_t kBlocks = 300, kThreads = 64, kCount = kBlocks * kThreads;
+  constexpr int kLaunches = 8;
+  const Tensor before = mixed_bits(u32, {kCount});
+  std::vector<uint32_t> x(static_cast<size_t>(kCount));
+  for (int64_t i = 0; i < kCount; ++i)
+    x[static_cast<size_t>(i)] = static_cast<uint32_t>(bits_at(before, i));
+  for (int k = 0; k < kLaunches; ++k) {
+    std::reverse(x.begin(), x.end());
+    for (uint32_t& v : x) v = v * 1664525 + 1013904223;
+  }
+  return MicroMaker("threads", "grid_dependency_sync", {"tw_grid_dependency_sync"})
+      .changed(before,
+               tensor_of_bits(u32, {kCount},
+                              [&](int64_t i) { return uint64_t{x[static_cast<size_t>(i)]}; }))
+      .early(kLaunches)
+      .make(kBlocks / 2, static_cast<int>(kThreads), R"(  tw_grid_dependency_sync();
+  const i64 low = tw_block() * 64 + t, high = 300 * 64 - 1 - low;
+  const u32 was = x0[low];
+  x0[low] = x0[high] * 1664525 + 1013904223;
+  x0[high] = was * 1664525 + 1013904223;
+)");
+}
+
 // ---- warps
 
 struct Shuffle {
@@ -259,8 +284,8 @@ MicroKernel elect_micro() {
 }  // namespace
 
 std::vector<MicroKernel> thread_micros() {
-  return {numbers_micro(), shared_micro(), sync_or_micro(), sync_warp_micro(),
-          runs_micro(),    parts_micro(),  tell_micro(),    copy_async_micro()};
+  return {numbers_micro(), shared_micro(), sync_or_micro(),    sync_warp_micro(), runs_micro(),
+          parts_micro(),   tell_micro(),   copy_async_micro(), launches_micro()};
 }
 
 std::vector<MicroKernel> warp_micros() {
