@@ -114,6 +114,28 @@ TEST_F(CudaKernel, TheCacheKeepsCubins) {
   EXPECT_TRUE(cache.files(".cu").empty());
 }
 
+/// No emitter makes such specs yet: one is put into the cache.
+TEST_F(CudaKernel, TensorMapsFollowTheWords) {
+  const Tensor x = on_device({64}), y = on_device({64});
+  compile(scale(4), device).prepare({x}, {y});
+  const auto kept = Cache::of_environment();
+  const std::string key = kept->items().at(0).key;
+  Cache::Cubin cubin = *kept->load_cubin(key);
+  LaunchSpec spec = parse_launch_spec(cubin.metadata);
+  spec.tensor_maps = {{0, 0, {32}}, {1, 0, {16}}};
+  cubin.metadata = to_string(spec);
+  kept->clear();  // what lies there stays
+  kept->store_cubin(key, cubin, "");
+  fake.parameter_words = 8 + 2 * 16;
+  compile(scale(4), device)({x}, {y});
+  const std::vector<uint64_t>& words = fake.launches.at(0).words;
+  EXPECT_EQ(std::vector<uint64_t>(words.begin(), words.begin() + 8),
+            (std::vector<uint64_t>{word(x), word(y), 64, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(words[8], 0xababababababababu);
+  EXPECT_EQ(words.back(), 0xababababababababu);
+  EXPECT_EQ(fake.tensor_map[2], word(y));
+}
+
 TEST_F(CudaKernel, DamagedCubinsAreBuiltAgain) {
   const Tensor x = on_device({64}), y = on_device({64});
   compile(scale(4), device).prepare({x}, {y});

@@ -387,6 +387,29 @@ TEST_F(Cuda, TensorMapsThatCannotBeAreRefused) {
   EXPECT_TRUE(fake.tensor_map.empty());
 }
 
+TEST_F(Cuda, MapsOfASpecFollowTheOtherWords) {
+  const Device d = Device::open("cuda:0");
+  const Tensor x = empty(d, bf16, {5, 70, 136}), y = empty(d, f32, {64});
+  LaunchSpec spec;
+  spec.args.resize(2);
+  spec.args[1].name = "y";
+  spec.tensor_maps = {{1, 0, {16}}, {0, 64, {32, 8, 1}}};  // fastest axis first
+  const std::vector<TensorView> args = {x, y};
+  std::vector<uint64_t> words = {1, 2, 3};
+  add_tensor_maps(d, spec, args, words);
+  ASSERT_EQ(words.size(), 8u + 2 * 16u);
+  EXPECT_EQ(words[2], 3u);
+  EXPECT_EQ(words[7], 0u);
+  for (size_t i = 8; i < words.size(); ++i) EXPECT_EQ(words[i], 0xababababababababu) << i;
+  EXPECT_EQ(std::vector<uint64_t>(fake.tensor_map.begin() + 8, fake.tensor_map.begin() + 11),
+            (std::vector<uint64_t>{32, 8, 1}));
+  spec.tensor_maps = {{1, 0, {300}}};
+  TW_EXPECT_ERROR(UserError,
+                  "argument 'y' has no tensor map: tensor map of f32[64] strides [1]: wanted "
+                  "extents of the box in 1..256",
+                  [&] { add_tensor_maps(d, spec, args, words); });
+}
+
 TEST_F(Cuda, ManyThreadsLaunch) {
   const Device d = Device::open("cuda:1");
   fake.recording = false;

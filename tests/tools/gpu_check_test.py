@@ -149,6 +149,15 @@ class GpuCheck(ToolTest):
         self.assertRegex(said, r"programs 50..54 +WRONG  50 programs")
         self.assertIn("100 of 100 items done", said)
 
+    def test_micro_kernels_are_run_by_groups(self):
+        self.program("micro_kernels",
+                     "#!/bin/sh\nif [ $1 = --list ]; then printf 'warps\\nn=8..32\\n'\n"
+                     "else echo \"$6 on $2\"; [ $6 != warps ]; fi")
+        said = self.check("--seconds", "60", suite="conformance", code=1)
+        self.assertRegex(said, r"warps +WRONG  warps on cuda:0")
+        self.assertRegex(said, r"n=8..32 +right  n=8..32 on cuda:0")
+        self.assertIn("2 of 2 items done", said)
+
 
 if __name__ == "__main__":
     support.main()

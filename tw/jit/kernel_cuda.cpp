@@ -89,11 +89,28 @@ class CudaBackend : public Backend {
     const uint64_t told = v.launch.messages ? inbox(s, call, messages) : 0;
     const uint64_t workspace = v.launch.scratch_bytes > 0 ? memory + zeroed : 0;
     call.write_words({words.data(), words.size()}, {memory, workspace, told});
-    cuda::launch(*v.function, {words.data(), words.size()},
-                 {grid, v.launch.threads, v.launch.shared_bytes, early(v.launch, grid)}, s);
+    const cuda::LaunchShape shape{grid, v.launch.threads, v.launch.shared_bytes,
+                                  early(v.launch, grid)};
+    if (v.launch.tensor_maps.empty()) {
+      cuda::launch(*v.function, {words.data(), words.size()}, shape, s);
+      return;
+    }
+    cuda::launch(*v.function, with_maps(call, v.launch, {words.data(), words.size()}), shape, s);
   }
 
  private:
+  /// In front of tensor maps stand only those addresses of memory that the spec asks for.
+  std::vector<uint64_t> with_maps(const Call& call, const LaunchSpec& spec,
+                                  std::span<const uint64_t> all) const {
+    std::vector<uint64_t> words(all.begin(), all.end() - 2);
+    if (spec.scratch_bytes > 0) words.push_back(all[all.size() - 2]);
+    if (spec.messages) words.push_back(all.back());
+    std::vector<TensorView> args;
+    for (size_t i = 0; i < spec.args.size(); ++i) args.push_back(call.argument(i));
+    cuda::add_tensor_maps(device_, spec, args, words);
+    return words;
+  }
+
   /// Blocks that wait where others still run lie as there is room, not evenly: that costs more than
   /// it gains where all run at once.
   bool early(const LaunchSpec& l, int64_t grid) const {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tw/num/dtype.h"
@@ -96,6 +97,8 @@ const CpuMachine& thread_machine(Thread kind);
 /// The same as builtin_function for text of one thread.
 std::optional<PreludeFunction> thread_function(const CpuMachine& machine, const std::string& name,
                                                DType t);
+/// Functions, with their type, that have a text of their own for a GPU.
+std::vector<std::pair<std::string, DType>> thread_texts();
 
 /// A load or store of packed elements, which lie at a TwBits: memory and a number of elements.
 std::optional<PreludeFunction> packed_function(Prelude& prelude, const std::string& name, DType t,

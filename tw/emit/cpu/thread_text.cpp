@@ -313,10 +313,22 @@ std::vector<ThreadText> make_rows() {
 
 }  // namespace
 
+static const std::vector<ThreadText>& thread_rows() {
+  static const std::vector<ThreadText> rows = make_rows();
+  return rows;
+}
+
+std::vector<std::pair<std::string, DType>> thread_texts() {
+  std::vector<std::pair<std::string, DType>> all;
+  for (const ThreadText& row : thread_rows()) {
+    for (const DType t : row.types) all.emplace_back(row.name, t);
+  }
+  return all;
+}
+
 std::optional<PreludeFunction> thread_function(const CpuMachine& machine, const std::string& name,
                                                DType t) {
-  static const std::vector<ThreadText> rows = make_rows();
-  for (const ThreadText& row : rows) {
+  for (const ThreadText& row : thread_rows()) {
     if (row.name != name || std::ranges::find(row.types, t) == row.types.end()) continue;
     const std::string& text = machine.isa == "cuda" ? row.cuda : row.emu;
     if (!text.empty()) return PreludeFunction{name, row.uses, text, ""};

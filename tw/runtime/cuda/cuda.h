@@ -7,8 +7,10 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tw/runtime/device.h"
+#include "tw/target/launch_spec.h"
 #include "tw/tensor/tensor.h"
 
 /// What devices "cuda:N" can do beyond Device: the driver's streams, events, graphs and modules.
@@ -165,6 +167,10 @@ struct alignas(64) TensorMap {
 /// for a view or box that the hardware has no map for, with what it wants.
 TensorMap tensor_map(const Device& d, const TensorView& t, std::span<const int> box,
                      int swizzle_bytes);
+/// Puts the maps of a spec behind the other words of a kernel's parameter, each on a boundary of 64
+/// bytes. UserError, which names the argument, as tensor_map().
+void add_tensor_maps(const Device& d, const LaunchSpec& spec, std::span<const TensorView> args,
+                     std::vector<uint64_t>& words);
 
 /// Memory of a GPU in which the kernels of a stream leave messages (tw/runtime/launch.h). Whoever
 /// waits for the stream or its device, copies too, has them heard.

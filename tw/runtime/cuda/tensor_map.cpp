@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tw/base/error.h"
+#include "tw/base/round.h"
 #include "tw/runtime/cuda/cuda.h"
 #include "tw/runtime/impl/cuda_gpu.h"
 
@@ -85,6 +86,22 @@ TensorMap tensor_map(const Device& d, const TensorView& t, std::span<const int> 
                            steps, kNotInterleaved, swizzle, kPromote256, kZerosOutside),
       "to make a tensor map");
   return map;
+}
+
+void add_tensor_maps(const Device& d, const LaunchSpec& spec, std::span<const TensorView> args,
+                     std::vector<uint64_t>& words) {
+  constexpr size_t kBoundary = alignof(TensorMap) / sizeof(uint64_t);
+  for (const LaunchSpec::TensorMap& m : spec.tensor_maps) {
+    const std::vector<int> box(m.box.rbegin(), m.box.rend());
+    words.resize(round_up(words.size(), kBoundary));
+    try {
+      const TensorMap map = tensor_map(d, args[m.arg], box, m.swizzle);
+      words.insert(words.end(), std::begin(map.words), std::end(map.words));
+    } catch (const UserError& e) {
+      throw UserError(
+          fmt::format("argument '{}' has no tensor map: {}", spec.args[m.arg].name, e.message()));
+    }
+  }
 }
 
 }  // namespace tw::cuda
