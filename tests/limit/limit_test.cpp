@@ -162,10 +162,9 @@ TEST(LeastWork, WantsEveryDim) {
 }
 
 TEST(Limit, IsTheSlowerResource) {
-  const Rates rates = {.f32_flops = 1000,
-                       .memory = {.read = 10, .write = 5, .copy = 8},
-                       .cache = {.read = 1e6, .write = 1e6, .copy = 1e6},
-                       .source = "made up"};
+  Rates rates = vector_rates(1000);
+  rates.memory = {.read = 10, .write = 5, .copy = 8};
+  rates.cache = {.read = 1e6, .write = 1e6, .copy = 1e6};
   const Program p = parse(kGemm);
   const std::vector<int64_t> dims = {64, 128, 64};
   const Limit memory = limit(p, dims, rates, Residence::memory);

@@ -35,7 +35,7 @@ TEST(Gpu, ArchitectureIsThatWithAllFeatures) {
 }
 
 TEST(Gpu, UnknownNameIsAnError) {
-  TW_EXPECT_ERROR(UserError, "unknown gpu 'sm_70'; known gpus: sm_80, sm_90a",
+  TW_EXPECT_ERROR(UserError, "unknown gpu 'sm_70'; known gpus: sm_80 (a100), sm_90a (h200)",
                   [] { gpu_named("sm_70"); });
 }
 

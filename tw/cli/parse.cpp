@@ -53,7 +53,8 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       app.add_option("--device", a.device, "where to run: cpu:0, interp")->capture_default_str();
       return;
     case Flag::machine:
-      app.add_option("--device", a.device, "what to make it for: cpu:0, cuda:0, sm_80, sm_90a")
+      app.add_option("--device", a.device, "what to make it for: cpu:0, cuda:0, or by name: a100, h200 (sm_80, sm_90a); "
+                     "explain also: avx2, avx512, neon")
           ->capture_default_str();
       return;
     case Flag::dtype:
@@ -116,6 +117,10 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       return;
     case Flag::profile:
       app.add_flag("--profile", a.profile, "time each step of a model instead of showing outputs");
+      return;
+    case Flag::rows:
+      app.add_option("--rows", a.rows,
+                     "files or folders of measured rows; bench/results, where it is, when absent");
       return;
     case Flag::json:
       app.add_option("--json", a.json, "rows as JSON, to FILE or standard output")

@@ -23,6 +23,7 @@ struct Arguments {
   std::vector<std::string> passes;
   std::vector<std::string> peers;
   std::vector<std::string> ops;  ///< operators of ONNX
+  std::vector<std::string> rows;  ///< files or folders of committed results
   int threads = 0;               ///< 0: all that the device has
   int seeds = 1;
   bool check = false;
@@ -49,6 +50,7 @@ enum class Flag {
   seeds,
   check,
   profile,
+  rows,
   json
 };
 

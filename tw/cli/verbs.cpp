@@ -60,16 +60,18 @@ const std::vector<Verb>& verbs() {
            "The function takes any extents; --shape and --threads say for which it is made.\n",
        .run = run_eject},
       {.name = "explain",
-       .sentence = "say what bounds a kernel on this machine, or what steps a model takes",
+       .sentence = "say what bounds a kernel on a machine, or what steps a model takes",
        .target = "a kernel, or MODEL.onnx",
        .target_needed = true,
-       .flags = {shape, dtype, option, threads, mapping, json},
+       .flags = {machine, shape, dtype, option, threads, mapping, rows, json},
        .examples =
            "  tilewright explain gemm --shape m=1024,n=1024,k=1024 --threads 1\n"
            "  tilewright explain softmax --shape m=8192,n=4096\n"
+           "  tilewright explain gemm --device h200 --dtype bf16 --shape m=4096,n=4096,k=4096\n"
            "  tilewright explain model.onnx --shape bytes=1,2048\n"
            "The limit comes from rates that no undisturbed run exceeds, the ceiling from those\n"
-           "that small hand-written loops reached here.\n",
+           "that small hand-written loops reached here. Of a machine that is named, the limit is what\n"
+           "its data sheet says, the ceiling what was reached on one; it need not be here.\n",
        .run = run_explain},
       {.name = "kernels",
        .sentence = "list the kernels of the library, or describe one",

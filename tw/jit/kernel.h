@@ -58,6 +58,10 @@ class Kernel {
   /// The emitted text of the variant for such tensors.
   std::string source(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
                      const std::vector<DimValue>& dims = {}) const;
+  /// How that text is launched.
+  LaunchSpec launch_spec(const std::vector<TensorView>& inputs,
+                         const std::vector<TensorView>& outputs,
+                         const std::vector<DimValue>& dims = {}) const;
   /// Where that text lies once the variant is compiled; empty when there is no cache folder.
   std::string source_path(const std::vector<TensorView>& inputs,
                           const std::vector<TensorView>& outputs,

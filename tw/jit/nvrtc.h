@@ -27,6 +27,7 @@ Nvrtc load_nvrtc(std::span<const std::string> paths);
 struct CompiledCuda {
   std::string cubin, log;
   int registers = 0;        ///< of a thread, the most of any kernel
+  int64_t shared_bytes = 0;  ///< of a block, beside what a launch adds; the most of any kernel
   int64_t spill_bytes = 0;  ///< stored by a thread for lack of registers, of all kernels
   bool serialized = false;  ///< a remark C75xx: it gave up to overlap tensor-core instructions
   double milliseconds = 0;

@@ -25,7 +25,7 @@ struct Row {
   double limit_us = 0;          ///< least time at the machine's rates
   double fraction = 0;          ///< limit_us / time_us; above 1 is a bug
   double ceiling_fraction = 0;  ///< the same with measured rates; may read 1.03
-  std::string bound;            ///< "arithmetic" or "bandwidth"
+  std::string bound;            ///< of tw/limit: "arithmetic", "bandwidth", ..
   bool verified = false;
   double max_err_over_bound = 0;
   int blocks = 0, disturbed = 0;  ///< rounds, and those that other processes disturbed

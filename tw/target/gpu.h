@@ -25,8 +25,13 @@ struct GpuMachine {
 /// All fields on one line: part of the cache key, since lowering may look at any of them.
 std::string to_string(const GpuMachine& m);
 
-/// "sm_80" (A100 of 80 GB), "sm_90a" (H200).
-const GpuMachine& gpu_named(const std::string& arch);
+/// "sm_80" or "a100" (of 80 GB), "sm_90a" or "h200".
+const GpuMachine& gpu_named(const std::string& name);
+bool is_gpu_name(const std::string& name);
+
+/// Blocks that a multiprocessor holds at once, of so many threads, each with so many registers, and
+/// so many bytes of shared memory; 0: not even one.
+int resident_blocks(const GpuMachine& m, int threads, int registers, int64_t shared_bytes);
 
 /// The architecture that texts for a device of this compute capability are compiled for: that of
 /// Hopper and later has the features that only it has ("sm_90a").
