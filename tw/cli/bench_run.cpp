@@ -23,9 +23,6 @@ using measure::Row;
 
 namespace {
 
-/// Larger than the share of the last cache that one guest of a big machine ever holds.
-constexpr int64_t kColdBytes = int64_t{384} << 20;
-
 std::string first_line_of(const std::string& command) {
   std::string line;
   if (FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r")) {
@@ -188,6 +185,8 @@ class Runner {
     r.cache = c.inputs == Residence::memory ? "cold" : "warm";
     r.mapping = ours.about;
     r.time_us = ours.time_us.median;
+    r.time_ci95[0] = ours.time_us.low;
+    r.time_ci95[1] = ours.time_us.high;
     r.verified = ours.verified > 0;
     r.max_err_over_bound = ours.max_error;
     r.blocks = static_cast<int>(ours.block_us.size());

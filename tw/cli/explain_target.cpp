@@ -9,6 +9,7 @@
 #include "tw/cli/bench_job.h"
 #include "tw/cli/call.h"
 #include "tw/cli/explain.h"
+#include "tw/cli/gpu_ceilings.h"
 #include "tw/cli/output.h"
 #include "tw/cli/rows.h"
 #include "tw/emit/cuda/emit_cuda.h"
@@ -80,7 +81,7 @@ Built build(const BenchCase& c, const Program& p, const Device& device, const Ar
   return b;
 }
 
-/// "n=4" and the like of the row that the case lacks; a row may leave options out.
+/// Whether the row is one of the case; it may leave options out.
 bool is_of(const nlohmann::json& row, const BenchCase& c, const std::string& device) {
   if (row.value("kernel", "") != c.kernel->name || row.value("dtype", "") != name(c.problem.dtype))
     return false;
@@ -183,7 +184,9 @@ TargetExplanation explain_gpu(const BenchCase& c, const Arguments& a) {
   const GpuMachine& m = device.gpu();
   const Program p = c.kernel->trace(c.problem, device.target());
   const std::vector<int64_t> dims = dims_of(p, c);
-  TargetExplanation e{m.name, c, datasheet_rates(m), reached_rates(m), {}, {}, {}, {}};
+  const std::optional<Rates> reached =
+      here ? std::optional(rates_of(measure_gpu(device))) : reached_rates(m);
+  TargetExplanation e{m.name, c, datasheet_rates(m), reached, {}, {}, {}, {}};
   e.least = limit(p, dims, e.stated, c.inputs);
   if (e.reached) e.hoped = limit(p, dims, *e.reached, c.inputs);
   e.built = build(c, p, device, a);

@@ -118,9 +118,22 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
     case Flag::profile:
       app.add_flag("--profile", a.profile, "time each step of a model instead of showing outputs");
       return;
+    case Flag::measure:
+      app.add_flag("--measure", a.measure, "measure the rates of --device, which takes seconds");
+      return;
     case Flag::rows:
       app.add_option("--rows", a.rows,
-                     "files or folders of measured rows; bench/results, where it is, when absent");
+                     "files or folders of measured rows; explain: bench/results, where it is, when "
+                     "absent; bench: instead of timing");
+      return;
+    case Flag::against:
+      app.add_option("--against", a.against,
+                     "files or folders of earlier rows; fails when one is lost by more than 5 %");
+      return;
+    case Flag::before:
+      app.add_option("--before", a.before,
+                     "the tilewright of an earlier build, beside which cases are timed; fails when "
+                     "one is slower now");
       return;
     case Flag::json:
       app.add_option("--json", a.json, "rows as JSON, to FILE or standard output")

@@ -23,11 +23,14 @@ struct Arguments {
   std::vector<std::string> passes;
   std::vector<std::string> peers;
   std::vector<std::string> ops;  ///< operators of ONNX
-  std::vector<std::string> rows;  ///< files or folders of committed results
+  std::vector<std::string> rows;     ///< files or folders of measured rows
+  std::vector<std::string> against;  ///< the same, of earlier ones
+  std::string before;                ///< the command of an earlier build
   int threads = 0;               ///< 0: all that the device has
   int seeds = 1;
   bool check = false;
   bool profile = false;
+  bool measure = false;
   std::optional<std::string> json;  ///< empty: to standard output
 };
 
@@ -50,7 +53,10 @@ enum class Flag {
   seeds,
   check,
   profile,
+  measure,
   rows,
+  against,
+  before,
   json
 };
 

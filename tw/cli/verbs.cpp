@@ -11,9 +11,12 @@ const std::vector<Verb>& verbs() {
        .target = "a kernel, or a suite: attention gemm-bf16 gemm-gelu gemm-skinny gemv-int4 "
                  "gemv-int4-int8 gemv-int8 layernorm rmsnorm rows-in-cache sgemm sgemm-large "
                  "sgemm-layouts softmax; none: all kernels",
-       .flags = {shape, dtype, option, threads, mapping, peer, json},
+       .flags = {shape, dtype, option, threads, mapping, peer, rows, against, before, json},
        .examples = "  tilewright bench gemm --shape m=1024,n=1024,k=1024 --threads 1\n"
-                   "  tilewright bench softmax --json=rows.json\n",
+                   "  tilewright bench softmax --json=rows.json --against bench/results\n"
+                   "  tilewright bench --rows rows.json --against bench/results\n"
+                   "  tilewright bench sgemm --before ../old/build/release/tilewright\n"
+                   "--against and --before leave with 1 when something became slower.\n",
        .run = run_bench},
       {.name = "cache",
        .sentence = "look into the cache of compiled kernels",
@@ -38,9 +41,12 @@ const std::vector<Verb>& verbs() {
                    "Each test compiles its kernels: all of them take minutes.\n",
        .run = run_conformance},
       {.name = "devices",
-       .sentence = "list the devices of this machine",
-       .flags = {json},
-       .examples = "  tilewright devices\n",
+       .sentence = "list the devices of this machine, or measure one",
+       .flags = {device, threads, measure, json},
+       .examples = "  tilewright devices\n"
+                   "  tilewright devices --measure --threads 2\n"
+                   "  tilewright devices --measure --device cuda:0 --json\n"
+                   "Rates are the best of small loops: what a kernel may hope for.\n",
        .run = run_devices},
       {.name = "doctor",
        .sentence = "say what of this machine works and what is missing",

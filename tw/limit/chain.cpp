@@ -96,12 +96,21 @@ class Chain {
 
   void one(const Op& op, const Coordinates& at) {
     if (op.code == Opcode::for_) return loop(op, at);
-    if (op.code == Opcode::while_ || op.code == Opcode::if_) return;  // of what it gives nothing is known
+    if (op.code == Opcode::if_) return branch(op, at);
+    if (op.code == Opcode::while_) return;  // of what it gives nothing is known
     double begin = 0;
     for (ValueId v : op.in) begin = std::max(begin, when(v));
     const double end = begin + step_us(op);
     for (ValueId v : op.out) times_[v] = end;
     if (info(op.code).effect == Effect::write) end_ = std::max(end_, end);
+  }
+
+  void branch(const Op& op, const Coordinates& at) {
+    const auto& c = op.as<CondAttr>();
+    const bool taken = holds(c.kind, sizes_.value(c.a, at), sizes_.value(c.b, at));
+    const Region& side = op.regions[taken ? 0 : 1];
+    region(side, at);
+    for (size_t i = 0; i < op.out.size(); ++i) times_[op.out[i]] = when(side.yields[i]);
   }
 
   void loop(const Op& op, Coordinates at) {

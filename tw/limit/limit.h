@@ -8,6 +8,7 @@
 
 #include "tw/ir/program.h"
 #include "tw/target/machine.h"
+#include "tw/target/peaks.h"
 
 namespace tw {
 
@@ -100,6 +101,8 @@ Rates vector_rates(double f32_flops);
 /// of which other models count by their multiprocessors and memory.
 Rates datasheet_rates(const CpuMachine& m, int threads);
 Rates datasheet_rates(const GpuMachine& m);
+/// Of a GPU of which so much is known; f32 products are its vector units'.
+Rates rates_of(const GpuPeaks& p);
 /// What was reached on one of that architecture, in the same proportion; nothing where nobody
 /// measured.
 std::optional<Rates> reached_rates(const GpuMachine& m);

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "tw/limit/limit.h"
-#include "tw/target/peaks.h"
 
 namespace tw {
 
@@ -64,6 +63,8 @@ static Rates rates_of(const GpuPeaks& p, double size, double memory) {
   r.source = p.source;
   return r;
 }
+
+Rates rates_of(const GpuPeaks& p) { return rates_of(p, 1, 1); }
 
 static Rates rates_of(const GpuPeaks& p, const GpuMachine& m) {
   const GpuMachine& model = gpu_named(m.arch);

@@ -41,4 +41,18 @@ Coordinates Sizes::instance(int64_t index) const {
   return at;
 }
 
+bool holds(CompareKind kind, int64_t a, int64_t b) {
+  switch (kind) {
+    case CompareKind::lt:
+      return a < b;
+    case CompareKind::le:
+      return a <= b;
+    case CompareKind::eq:
+      return a == b;
+    case CompareKind::ne:
+      return a != b;
+  }
+  return false;
+}
+
 }  // namespace tw

@@ -249,20 +249,6 @@ class Counter {
     }
   }
 
-  static bool holds(CompareKind kind, int64_t a, int64_t b) {
-    switch (kind) {
-      case CompareKind::lt:
-        return a < b;
-      case CompareKind::le:
-        return a <= b;
-      case CompareKind::eq:
-        return a == b;
-      case CompareKind::ne:
-        return a != b;
-    }
-    return false;
-  }
-
   double elements(ValueId v) const { return static_cast<double>(tw::count(p_.type(v).shape)); }
   double bytes_inside(const Op& op, ValueId tile) const {
     double n = elements(tile) * static_cast<double>(bits(p_.type(tile).dtype)) / 8;

@@ -17,6 +17,7 @@ struct Row {
   std::string driver;   ///< the operating system's release
   std::string toolchain, date, commit, suite;
   double time_us = 0;
+  double time_ci95[2] = {0, 0};  ///< of time_us
   std::string peer, peer_about;  ///< "" without a peer; version and kernel set
   double peer_us = 0;
   double ratio = 0;             ///< peer_us / time_us, median over blocks; above 1: ours is faster

@@ -30,6 +30,8 @@ class Sizes {
   std::vector<int64_t> grid_;
 };
 
+bool holds(CompareKind kind, int64_t a, int64_t b);
+
 /// What each element of an op's result costs (of a fold: of its operand): so many operations of one
 /// unit, of which so many are flops.
 struct OpCost {
