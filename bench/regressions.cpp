@@ -47,8 +47,7 @@ class Slowed : public Contestant {
 
 std::unique_ptr<Contestant> make(const ContestantSpec& spec, const measure::Task& task) {
   if (spec.kind != "slowed") return check::make_contestant(spec, task);
-  return std::make_unique<Slowed>(
-      check::make_contestant({spec.name, "kernel", spec.source}, task));
+  return std::make_unique<Slowed>(check::make_contestant({spec.name, "kernel", spec.source}, task));
 }
 
 cli::BenchCase case_of(const char* kernel, std::map<std::string, int64_t> shape) {
@@ -69,8 +68,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < runs; ++i)
     for (const char* kind : {"slowed", "kernel"}) {
       const cli::BenchCase& c = cases[static_cast<size_t>(i) % cases.size()];
-      const ContestantSpec before =
-          check::kernel_contestant("before", cli::program_of(c, machine));
+      const ContestantSpec before = check::kernel_contestant("before", cli::program_of(c, machine));
       ContestantSpec after = before;
       after.name = "after";
       after.kind = kind;
@@ -79,13 +77,13 @@ int main(int argc, char** argv) {
       const bool slower = change.verdict() == measure::Verdict::slower;
       (after.kind == "slowed" ? found : false_alarms) += slower;
       disturbed += change.disturbed;
-      std::puts(fmt::format("{:<10} {}: {:.4f} [{:.4f},{:.4f}] of {:.1f} us, {} rounds, {:.1f} s: {}",
-                            c.kernel->name, after.kind == "slowed" ? "3 % slower" : "unchanged",
-                            change.ratio.median, change.ratio.low, change.ratio.high,
-                            change.before_us, change.rounds.size(),
-                            measure::seconds(CLOCK_MONOTONIC) - start,
-                            slower ? "SLOWER" : "equal")
-                    .c_str());
+      std::puts(
+          fmt::format("{:<10} {}: {:.4f} [{:.4f},{:.4f}] of {:.1f} us, {} rounds, {:.1f} s: {}",
+                      c.kernel->name, after.kind == "slowed" ? "3 % slower" : "unchanged",
+                      change.ratio.median, change.ratio.low, change.ratio.high, change.before_us,
+                      change.rounds.size(), measure::seconds(CLOCK_MONOTONIC) - start,
+                      slower ? "SLOWER" : "equal")
+              .c_str());
       std::fflush(stdout);
     }
   std::puts(fmt::format("planted: {} of {} found; unchanged: {} of {} false alarms; {} blocks "

@@ -45,7 +45,9 @@ TEST(Change, OutliersMoveItLittle) {
 
 TEST(Change, CountsBeyondOneAndAHalfPercent) {
   const auto verdict = [](double middle, double low, double high) {
-    return Change{.ratio = {middle, low, high}}.verdict();
+    Change c;
+    c.ratio = {middle, low, high};
+    return c.verdict();
   };
   EXPECT_EQ(verdict(0.97, 0.964, 0.976), Verdict::slower);
   EXPECT_EQ(verdict(0.97, 0.93, 1.01), Verdict::equal);

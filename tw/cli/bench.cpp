@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "tw/base/error.h"

@@ -30,7 +30,8 @@ Quality quality_of(const json& row) {
   const double share = number(row, "ceiling_fraction"), time = number(row, "time_us");
   if (!row.contains("time_ci95") || time <= 0) return {"ceiling", share, share, share};
   const double low = row["time_ci95"].at(0), high = row["time_ci95"].at(1);
-  return {"ceiling", share, share * time / std::max(high, time), share * time / std::min(low, time)};
+  return {"ceiling", share, share * time / std::max(high, time),
+          share * time / std::min(low, time)};
 }
 
 }  // namespace

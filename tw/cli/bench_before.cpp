@@ -51,23 +51,19 @@ const char* word(measure::Verdict v) {
 }
 
 nlohmann::json to_json(const BenchCase& c, const measure::Change& change) {
-  return {{"kernel", c.kernel->name},
-          {"shape", shape_text(c)},
-          {"dtype", name(c.problem.dtype)},
-          {"threads", c.threads},
-          {"before_us", change.before_us},
-          {"after_us", change.after_us},
-          {"ratio", change.ratio.median},
-          {"ci95", {change.ratio.low, change.ratio.high}},
-          {"rounds", change.rounds.size()},
-          {"disturbed", change.disturbed},
+  return {{"kernel", c.kernel->name},         {"shape", shape_text(c)},
+          {"dtype", name(c.problem.dtype)},   {"threads", c.threads},
+          {"before_us", change.before_us},    {"after_us", change.after_us},
+          {"ratio", change.ratio.median},     {"ci95", {change.ratio.low, change.ratio.high}},
+          {"rounds", change.rounds.size()},   {"disturbed", change.disturbed},
           {"verdict", word(change.verdict())}};
 }
 
 measure::Change change_of(const BenchCase& c, const std::string& earlier, const Arguments& a) {
   const CpuMachine machine = Device::open("cpu:0").cpu();
-  const measure::ContestantSpec after = check::kernel_contestant(
-      "tilewright", program_of(c, machine), a.mapping.empty() ? Mapping{} : parse_mapping(a.mapping));
+  const measure::ContestantSpec after =
+      check::kernel_contestant("tilewright", program_of(c, machine),
+                               a.mapping.empty() ? Mapping{} : parse_mapping(a.mapping));
   measure::ContestantSpec before = after;
   before.name = "earlier";
   before.source = after.source.substr(0, after.source.find('\n') + 1) + earlier;
@@ -83,8 +79,9 @@ int bench_before(const BenchPlan& plan, const Arguments& a) {
   std::vector<nlohmann::json> rows;
   int slower = 0;
   for (const BenchCase& c : plan.cases) {
-    const std::string what = fmt::format("{} {} {}, {} thread{}", c.kernel->name, shape_text(c),
-                                         name(c.problem.dtype), c.threads, c.threads == 1 ? "" : "s");
+    const std::string what =
+        fmt::format("{} {} {}, {} thread{}", c.kernel->name, shape_text(c), name(c.problem.dtype),
+                    c.threads, c.threads == 1 ? "" : "s");
     const std::optional<std::string> earlier = earlier_program(a.before, c);
     if (!earlier) {
       say(fmt::format("{:<8} {}\n", "new", what), a);

@@ -14,7 +14,6 @@
 #include "tw/cli/rows.h"
 #include "tw/emit/cuda/emit_cuda.h"
 #include "tw/jit/kernel.h"
-#include "tw/jit/nvrtc.h"
 
 namespace tw::cli {
 
@@ -65,8 +64,7 @@ Built build(const BenchCase& c, const Program& p, const Device& device, const Ar
   const Tensors t = tensors_of(c);
   const GpuMachine& m = device.gpu();
   const LaunchSpec spec = kernel.launch_spec(t.inputs, t.outputs);
-  const CompiledCuda made =
-      compile_without_spills(find_nvrtc(), m.arch, kernel.source(t.inputs, t.outputs), false);
+  const CompiledCuda made = compile_cuda(m.arch, kernel.source(t.inputs, t.outputs));
   Built b{.mapping = kernel.mapping(),
           .threads = spec.threads,
           .cluster = spec.cluster,
@@ -76,8 +74,7 @@ Built build(const BenchCase& c, const Program& p, const Device& device, const Ar
   b.resident = resident_blocks(m, b.threads, b.registers, b.shared_bytes);
   b.blocks = std::min(instances_of(p, c) * spec.cluster, most_blocks(spec, m));
   b.occupancy = static_cast<double>(b.resident * b.threads) / m.max_threads;
-  if (b.resident > 0)
-    b.waves = static_cast<double>(b.blocks) / (b.resident * m.multiprocessors);
+  if (b.resident > 0) b.waves = static_cast<double>(b.blocks) / (b.resident * m.multiprocessors);
   return b;
 }
 
@@ -90,7 +87,8 @@ bool is_of(const nlohmann::json& row, const BenchCase& c, const std::string& dev
     std::istringstream in(text);
     return std::vector<std::string>{std::istream_iterator<std::string>(in), {}};
   };
-  const std::vector<std::string> ours = words(shape_text(c)), theirs = words(row.value("shape", ""));
+  const std::vector<std::string> ours = words(shape_text(c)),
+                                 theirs = words(row.value("shape", ""));
   if (ours.empty() || theirs.empty() || ours[0] != theirs[0]) return false;
   return std::ranges::all_of(
       theirs, [&](const std::string& w) { return std::ranges::find(ours, w) != ours.end(); });
@@ -104,8 +102,7 @@ std::optional<nlohmann::json> row_of_case(const Arguments& a, const BenchCase& c
   for (const std::string& path : said ? a.rows : std::vector<std::string>{kResults}) {
     if (!said && !std::filesystem::is_directory(path)) continue;
     for (nlohmann::json& row : rows_in(path))
-      if (is_of(row, c, device) &&
-          (!latest || row.value("date", "") >= latest->value("date", "")))
+      if (is_of(row, c, device) && (!latest || row.value("date", "") >= latest->value("date", "")))
         latest = std::move(row);
   }
   return latest;
@@ -150,14 +147,10 @@ void print(const TargetExplanation& e) {
 }
 
 nlohmann::json to_json(const TargetExplanation& e) {
-  nlohmann::json j = {{"kernel", e.c.kernel->name},
-                      {"shape", shape_text(e.c)},
-                      {"dtype", name(e.c.problem.dtype)},
-                      {"device", e.device},
-                      {"bytes", e.least.work.bytes()},
-                      {"flops", e.least.work.flops},
-                      {"limit_us", e.least.time_us()},
-                      {"bound", name(e.least.bound())}};
+  nlohmann::json j = {{"kernel", e.c.kernel->name},       {"shape", shape_text(e.c)},
+                      {"dtype", name(e.c.problem.dtype)}, {"device", e.device},
+                      {"bytes", e.least.work.bytes()},    {"flops", e.least.work.flops},
+                      {"limit_us", e.least.time_us()},    {"bound", name(e.least.bound())}};
   for (size_t u = 0; u < kUnits; ++u)
     if (e.least.work.ops[u] > 0) j["operations"][name(static_cast<Unit>(u))] = e.least.work.ops[u];
   add_limits(j, e.least, e.hoped);
@@ -202,14 +195,8 @@ TargetExplanation explain_cpu(const BenchCase& c, const Arguments& a) {
                     fmt::format("the {} has {} cores", m.name, m.cores));
   const Program p = c.kernel->trace(c.problem, {m, threads});
   const Rates stated = datasheet_rates(m, threads);
-  return {fmt::format("{}, {} threads", m.name, threads),
-          c,
-          stated,
-          {},
-          limit(p, dims_of(p, c), stated, c.inputs),
-          {},
-          {},
-          {}};
+  return {fmt::format("{}, {} threads", m.name, threads), c,  stated, {},
+          limit(p, dims_of(p, c), stated, c.inputs),      {}, {},     {}};
 }
 
 }  // namespace

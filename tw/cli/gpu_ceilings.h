@@ -1,7 +1,6 @@
 #pragma once
 
 #include "tw/runtime/device.h"
-#include "tw/target/peaks.h"
 
 namespace tw::cli {
 
@@ -10,7 +9,7 @@ namespace tw::cli {
 std::string ceiling_loops(const GpuMachine& m);
 inline constexpr int kLoopThreads = 256;
 
-/// The best rates that those loops reach on the device: a second or two. Throws as find_nvrtc()
+/// The best rates that those loops reach on the device: a second or two. Throws as compile_cuda()
 /// and cuda::launch() do.
 GpuPeaks measure_gpu(const Device& d);
 

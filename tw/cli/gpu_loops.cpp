@@ -84,19 +84,19 @@ LOOP {0}(const Words w) {{
 
 struct MatrixKind {
   const char* name;
-  const char* hopper;      ///< wgmma's shape and types
-  const char* before;      ///< mma's shape and types; null where there is none
+  const char* hopper;  ///< wgmma's shape and types
+  const char* before;  ///< mma's shape and types; null where there is none
   bool sums_integers;
   const char* hopper_end;  ///< of wgmma's operands
-  uint32_t keep, set;     ///< bits of a random word that leave numbers below 1
+  uint32_t keep, set;      ///< bits of a random word that leave numbers below 1
 };
 constexpr MatrixKind kMatrixKinds[] = {
     {"dot_bf16", "m64n256k16.f32.bf16.bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", false,
      ", 1, 1, 1, 0, 0", 0x807f807f, 0x3f003f00},
     {"dot_f16", "m64n256k16.f32.f16.f16", "m16n8k16.row.col.f32.f16.f16.f32", false,
      ", 1, 1, 1, 0, 0", 0x83ff83ff, 0x38003800},
-    {"dot_tf32", "m64n256k8.f32.tf32.tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", false,
-     ", 1, 1, 1", 0x807fffff, 0x3f000000},
+    {"dot_tf32", "m64n256k8.f32.tf32.tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", false, ", 1, 1, 1",
+     0x807fffff, 0x3f000000},
     {"dot_e4m3", "m64n256k32.f32.e4m3.e4m3", nullptr, false, ", 1, 1, 1", 0x87878787, 0x38383838},
     {"dot_i8", "m64n256k32.s32.s8.s8", "m16n8k32.row.col.s32.s8.s8.s32", true, ", 1", 0xffffffff,
      0}};

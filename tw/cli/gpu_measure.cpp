@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
 #include "tw/cli/gpu_ceilings.h"
-#include "tw/jit/nvrtc.h"
+#include "tw/jit/kernel.h"
 #include "tw/runtime/cuda/cuda.h"
 
 namespace tw::cli {
@@ -11,8 +12,14 @@ namespace tw::cli {
 namespace {
 
 constexpr int kRepeats = 5;
-constexpr int64_t kMemoryBytes = int64_t{1} << 30, kVector = 16;
+constexpr int64_t kVector = 16;
 constexpr double kTera = 1e12;
+
+/// Far more than a cache, where there is as much: a power of two.
+int64_t memory_bytes(const GpuMachine& m) {
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  return static_cast<int64_t>(std::bit_floor(std::min(kMost, static_cast<uint64_t>(m.memory) / 4)));
+}
 
 /// The loops, loaded, with memory for them.
 class Loops {
@@ -22,10 +29,9 @@ class Loops {
         stream_(cuda::Stream::make(d)),
         begin_(d),
         end_(d),
-        module_(cuda::Module::load(
-            d, compile_cubin(find_nvrtc(), machine_.arch, ceiling_loops(machine_), false).cubin)),
-        to_(empty(d, i8, {kMemoryBytes})),
-        from_(empty(d, i8, {kMemoryBytes})) {}
+        module_(cuda::Module::load(d, compile_cuda(machine_.arch, ceiling_loops(machine_)).cubin)),
+        to_(empty(d, i8, {memory_bytes(machine_)})),
+        from_(empty(d, i8, {memory_bytes(machine_)})) {}
 
   bool has(const std::string& name) const { return module_->function(name) != nullptr; }
   int multiprocessors() const { return machine_.multiprocessors; }
@@ -55,8 +61,7 @@ class Loops {
     const std::shared_ptr<const cuda::Function> f = module_->function("empty");
     const uint64_t words[] = {0, 0, 0};
     const cuda::Graph graph(stream_, [&] {
-      for (int i = 0; i < kLaunches; ++i)
-        cuda::launch(*f, words, {1, kLoopThreads, 0}, stream_);
+      for (int i = 0; i < kLaunches; ++i) cuda::launch(*f, words, {1, kLoopThreads, 0}, stream_);
     });
     double best = 0;
     for (int i = 0; i <= kRepeats; ++i) {
@@ -118,7 +123,7 @@ double load_ns(const Loops& l, int64_t bytes) {
 
 GpuPeaks measure_gpu(const Device& d) {
   const Loops l(d);
-  const int64_t cached = d.gpu().l2 / 4;
+  const int64_t memory = memory_bytes(d.gpu()), cached = std::min(memory, d.gpu().l2 / 4);
   GpuPeaks p;
   p.source = "measured on " + d.name();
   p.f32 = chain_rate(l, "fma_f32", 16);
@@ -131,14 +136,14 @@ GpuPeaks measure_gpu(const Device& d) {
   p.dot_half = std::max(matrix_rate(l, "dot_bf16", 2), matrix_rate(l, "dot_f16", 2));
   p.dot_fp8 = matrix_rate(l, "dot_e4m3", 1);
   p.dot_i8 = matrix_rate(l, "dot_i8", 1);
-  p.read = stream_rate(l, "read_memory", kMemoryBytes, 1);
-  p.write = stream_rate(l, "write_memory", kMemoryBytes, 1);
-  p.copy = stream_rate(l, "copy_memory", kMemoryBytes, 2);
+  p.read = stream_rate(l, "read_memory", memory, 1);
+  p.write = stream_rate(l, "write_memory", memory, 1);
+  p.copy = stream_rate(l, "copy_memory", memory, 2);
   p.cache_read = stream_rate(l, "read_memory", cached, 1);
   p.cache_write = stream_rate(l, "write_memory", cached, 1);
   p.cache_copy = stream_rate(l, "copy_memory", cached, 2);
-  p.load_ns = load_ns(l, kMemoryBytes / 4);
-  p.cached_load_ns = load_ns(l, int64_t{1} << 20);
+  p.load_ns = load_ns(l, memory / 4);
+  p.cached_load_ns = load_ns(l, std::min(memory, int64_t{1} << 20));
   p.launch_us = l.launch_us();
   return p;
 }

@@ -47,13 +47,15 @@ static std::string pass_list() {
   return text;
 }
 
+// budget: table, one case a flag
 static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
   switch (flag) {
     case Flag::device:
       app.add_option("--device", a.device, "where to run: cpu:0, interp")->capture_default_str();
       return;
     case Flag::machine:
-      app.add_option("--device", a.device, "what to make it for: cpu:0, cuda:0, or by name: a100, h200 (sm_80, sm_90a); "
+      app.add_option("--device", a.device,
+                     "what to make it for: cpu:0, cuda:0, or by name: a100, h200 (sm_80, sm_90a); "
                      "explain also: avx2, avx512, neon")
           ->capture_default_str();
       return;

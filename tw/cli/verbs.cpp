@@ -76,7 +76,8 @@ const std::vector<Verb>& verbs() {
            "  tilewright explain gemm --device h200 --dtype bf16 --shape m=4096,n=4096,k=4096\n"
            "  tilewright explain model.onnx --shape bytes=1,2048\n"
            "The limit comes from rates that no undisturbed run exceeds, the ceiling from those\n"
-           "that small hand-written loops reached here. Of a machine that is named, the limit is what\n"
+           "that small hand-written loops reached here. Of a machine that is named, the limit is "
+           "what\n"
            "its data sheet says, the ceiling what was reached on one; it need not be here.\n",
        .run = run_explain},
       {.name = "kernels",

@@ -13,9 +13,9 @@ namespace {
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 /// Many of these may be done in any grouping.
-constexpr std::array kRegrouped = {Opcode::add,     Opcode::mul,     Opcode::min,  Opcode::max,
-                                   Opcode::min_num, Opcode::max_num, Opcode::and_, Opcode::or_,
-                                   Opcode::xor_};
+constexpr std::array kRegrouped = {Opcode::add,  Opcode::mul,     Opcode::min,
+                                   Opcode::max,  Opcode::min_num, Opcode::max_num,
+                                   Opcode::and_, Opcode::or_,     Opcode::xor_};
 
 int64_t uses_of(const Region& r, ValueId v) {
   int64_t n = std::ranges::count(r.yields, v);
@@ -79,8 +79,7 @@ class Chain {
     if (op.code == Opcode::dot) return latency_.matrix_us;
     const OpCost cost = cost_of(p_, op);
     if (cost.count == 0) return 0;
-    const double once =
-        cost.unit == Unit::special ? latency_.special_us : latency_.arithmetic_us;
+    const double once = cost.unit == Unit::special ? latency_.special_us : latency_.arithmetic_us;
     if (!is_fold(op.code)) return once;
     const int64_t extent = p_.type(op.in[0]).shape[static_cast<size_t>(fold_of(op).axis)];
     return once * std::ceil(std::log2(static_cast<double>(extent)));
@@ -122,7 +121,8 @@ class Chain {
     at[{SymbolKind::loop, op.as<LoopAttr>().loop}] = sizes_.value(op.as<LoopAttr>().lo, at);
     region(body, at);
     for (size_t i = 0; i < op.out.size(); ++i)
-      times_[op.out[i]] = when(body.yields[i]) + static_cast<double>(trips - 1) * carried_us(body, i);
+      times_[op.out[i]] =
+          when(body.yields[i]) + static_cast<double>(trips - 1) * carried_us(body, i);
   }
 
   /// From a carried value to what the next trip gets, along the ops of the body itself.

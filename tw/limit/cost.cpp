@@ -11,14 +11,14 @@ namespace {
 /// 10 rounds of two wide products each (Salmon et al. 2011).
 constexpr double kPhiloxProducts = 20;
 
-constexpr std::array kFunctions = {
-    Opcode::sqrt, Opcode::rsqrt, Opcode::exp, Opcode::exp2,      Opcode::log,     Opcode::sin,
-    Opcode::cos,  Opcode::tanh,  Opcode::erf, Opcode::tanh_fast, Opcode::erf_fast};
+constexpr std::array kFunctions = {Opcode::sqrt, Opcode::rsqrt,     Opcode::exp,     Opcode::exp2,
+                                   Opcode::log,  Opcode::sin,       Opcode::cos,     Opcode::tanh,
+                                   Opcode::erf,  Opcode::tanh_fast, Opcode::erf_fast};
 constexpr std::array kOnFloats = {Opcode::neg, Opcode::abs, Opcode::floor, Opcode::ceil,
                                   Opcode::round};
-constexpr std::array kArithmetic = {Opcode::add, Opcode::sub, Opcode::mul,     Opcode::div,
-                                    Opcode::rem, Opcode::min, Opcode::max,     Opcode::min_num,
-                                    Opcode::max_num};
+constexpr std::array kArithmetic = {Opcode::add, Opcode::sub,     Opcode::mul,
+                                    Opcode::div, Opcode::rem,     Opcode::min,
+                                    Opcode::max, Opcode::min_num, Opcode::max_num};
 constexpr std::array kOnBits = {Opcode::and_, Opcode::or_, Opcode::xor_, Opcode::shl, Opcode::shr};
 
 bool is_one_of(std::span<const Opcode> list, Opcode code) {

@@ -8,19 +8,18 @@
 
 #include "tw/ir/program.h"
 #include "tw/target/machine.h"
-#include "tw/target/peaks.h"
 
 namespace tw {
 
 /// Kinds of operations that have a rate of their own on some machine.
 enum class Unit : uint8_t {
-  f32,       ///< arithmetic on vectors of f32
-  half,      ///< of types of 16 bits and below
-  f64,       ///< functions of f64 too
-  integer,   ///< of 32 bits; those of fewer bits count less
-  special,   ///< exp, rsqrt, tanh, ..: a function of f32 or below
-  convert,   ///< roundings to narrower floats, floats to integers
-  dot_f32,   ///< products of `dot` by the type of the wider operand and the precision
+  f32,      ///< arithmetic on vectors of f32
+  half,     ///< of types of 16 bits and below
+  f64,      ///< functions of f64 too
+  integer,  ///< of 32 bits; those of fewer bits count less
+  special,  ///< exp, rsqrt, tanh, ..: a function of f32 or below
+  convert,  ///< roundings to narrower floats, floats to integers
+  dot_f32,  ///< products of `dot` by the type of the wider operand and the precision
   dot_f64,
   dot_tf32,
   dot_half,  ///< f16, bf16

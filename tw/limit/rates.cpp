@@ -6,8 +6,8 @@ namespace tw {
 
 namespace {
 
-constexpr Unit kAllUnits[] = {Unit::f32,     Unit::half,    Unit::f64,      Unit::integer,
-                              Unit::special, Unit::convert, Unit::dot_f32,  Unit::dot_f64,
+constexpr Unit kAllUnits[] = {Unit::f32,      Unit::half,     Unit::f64,     Unit::integer,
+                              Unit::special,  Unit::convert,  Unit::dot_f32, Unit::dot_f64,
                               Unit::dot_tf32, Unit::dot_half, Unit::dot_fp8, Unit::dot_i8};
 
 /// Of terms of 1e12 a second.

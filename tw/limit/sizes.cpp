@@ -1,9 +1,10 @@
+#include "tw/limit/impl/sizes.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
 #include "tw/base/round.h"
-#include "tw/limit/impl/sizes.h"
 
 namespace tw {
 

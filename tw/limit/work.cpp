@@ -71,8 +71,7 @@ class Counter {
   Work count() {
     const int64_t instances = sizes_.instances();
     for (size_t axis = 0; axis < p_.grid.size(); ++axis)
-      values_[{SymbolKind::pid, static_cast<int>(axis)}] =
-          static_cast<double>(sizes_.grid()[axis]);
+      values_[{SymbolKind::pid, static_cast<int>(axis)}] = static_cast<double>(sizes_.grid()[axis]);
     loops(p_.body);
     shares(p_.body);
     if (instances > 0) {
@@ -280,7 +279,7 @@ class Counter {
   std::map<std::set<Symbol>, double> shares_;
   std::set<std::pair<int64_t, int64_t>> fixed_;
   double fixed_share_ = 1;
-  Work done_;  // but for bytes
+  Work done_;                       // but for bytes
   std::map<int, Touched> touched_;  // by parameter
 };
 

@@ -19,6 +19,15 @@ Interval pair_mean_interval(std::span<const double> values) {
   return {middle, means[k], means[means.size() - 1 - k]};
 }
 
+Settings ChangeSettings::short_round() {
+  Settings s;
+  s.blocks = 4;
+  s.slice_s = 0.02;
+  s.refreshes = 1;
+  s.repeats = 4;
+  return s;
+}
+
 Verdict Change::verdict() const {
   if (ratio.low > 1 && ratio.median > 1 + kLeastChange) return Verdict::faster;
   return ratio.high < 1 && ratio.median < 1 - kLeastChange ? Verdict::slower : Verdict::equal;

@@ -16,7 +16,8 @@ Interval pair_mean_interval(std::span<const double> values);
 struct ChangeSettings {
   int least_rounds = 8, most_rounds = 40;
   double width = 0.012;  ///< rounds go on until the interval of the ratio is as narrow as that
-  Settings round = {.blocks = 4, .slice_s = 0.02, .refreshes = 1, .repeats = 4};
+  Settings round = short_round();
+  static Settings short_round();
 };
 
 /// How much faster one contestant is than another that should be no slower.

@@ -52,8 +52,7 @@ static const GpuMachine* find_gpu(const std::string& name) {
 
 const GpuMachine& gpu_named(const std::string& name) {
   if (const GpuMachine* m = find_gpu(name)) return *m;
-  throw UserError(fmt::format("unknown gpu '{}'", name),
-                  "known gpus: sm_80 (a100), sm_90a (h200)");
+  throw UserError(fmt::format("unknown gpu '{}'", name), "known gpus: sm_80 (a100), sm_90a (h200)");
 }
 
 bool is_gpu_name(const std::string& name) { return find_gpu(name) != nullptr; }

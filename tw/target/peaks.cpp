@@ -1,10 +1,9 @@
-#include "tw/target/peaks.h"
-
 #include <array>
 #include <fmt/format.h>
 #include <utility>
 
 #include "tw/base/error.h"
+#include "tw/target/machine.h"
 
 namespace tw {
 
@@ -69,8 +68,7 @@ const GpuPeaks& stated_peaks(const std::string& arch) {
   };
   for (const auto& [name, peaks] : kPeaks)
     if (name == arch) return peaks;
-  throw UserError(fmt::format("no rates of '{}' are known", arch),
-                  "those of sm_80 and sm_90a are");
+  throw UserError(fmt::format("no rates of '{}' are known", arch), "those of sm_80 and sm_90a are");
 }
 
 // Found by others' kernels on one H200: the best of cuBLAS, cuDNN and copies.
