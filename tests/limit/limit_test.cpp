@@ -310,7 +310,7 @@ grid (1)
 
 %0 = load ids{0} : i32[64]
 %1 = gather X{%0} : f32[64]
-%2 = reduce sum axis 0 %1 : f32[1]
+%2 = reduce sum %1 axis 0 : f32[1]
 store %2 to Y{0}
 )");
   const std::vector<int64_t> dims = {64};
