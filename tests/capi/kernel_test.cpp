@@ -296,7 +296,7 @@ TEST_F(FakeGpu, MemoryOfTheHostAndFailuresAreTold) {
   EXPECT_THAT(tw_last_error(), HasSubstr("'B'"));
   arguments[1] = on_gpu(b);
   ASSERT_EQ(tw_kernel_prepare(add_, arguments, 3), TW_OK) << tw_last_error();
-  fake_.failing = "cuLaunchKernel";
+  fake_.failing = "cuLaunchKernelEx";
   fake_.code = 700;
   EXPECT_EQ(tw_kernel_launch(add_, arguments, 3, nullptr), TW_DEVICE_ERROR);
   EXPECT_THAT(tw_last_error(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));

@@ -123,7 +123,8 @@ std::string hopper_program(const std::string& products) {
 struct Args { void* data[1]; TwTensorMap map; };
 extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1)
 tw_k(const __grid_constant__ Args args) {
-  u8* p = (u8*)args.data[0];)") +
+  u8* p = (u8*)args.data[0];
+  tw_grid_dependency_sync();)") +
          kHopperCalls + products + "}\n";
 }
 

@@ -62,6 +62,14 @@ TEST_F(CudaKernel, LaunchesWithWordsInOrder) {
   EXPECT_EQ(k.mapping(), "cuda1");
 }
 
+TEST_F(CudaKernel, BeginsEarlyWhereItsBlocksDoNotAllRunAtOnce) {
+  const Kernel k = compile(scale(3), device);
+  for (const auto& [n, early] : {std::pair{64, true}, {200, false}, {1 << 22, true}}) {
+    k({on_device({n})}, {on_device({n})});
+    EXPECT_EQ(fake.launches.back().early, early) << n;
+  }
+}
+
 TEST_F(CudaKernel, ShowsWhatItBecame) {
   const Kernel k = compile(scale(5), device, {.mapping = parse_mapping("cuda1 warps=2")});
   const Tensor x = on_device({64}), y = on_device({64});
@@ -210,7 +218,7 @@ TEST_F(CudaKernel, FailuresOfTheDriverAreTold) {
   fake.code = 700;
   TW_EXPECT_ERROR(DeviceError, "failed to load a compiled kernel: CUDA_ERROR_ILLEGAL_ADDRESS",
                   [&] { k({x}, {y}); });
-  fake.failing = "cuLaunchKernel";
+  fake.failing = "cuLaunchKernelEx";
   TW_EXPECT_ERROR(DeviceError, "cuda:0 failed to launch 'tw_scale_", [&] { k({x}, {y}); });
   fake.failing.clear();
   k({x}, {y});

@@ -106,7 +106,7 @@ TEST_F(CudaDevices, FailuresLeaveTheContextOfTheOther) {
   const Graph outer(s, [&] {
     launch(*f, {}, {}, s);
     launch(*g, {}, {}, t);  // the other device's context stands within
-    fake.failing = "cuLaunchKernel";
+    fake.failing = "cuLaunchKernelEx";
     fake.code = 700;
     EXPECT_THROW(launch(*g, {}, {}, t), DeviceError);
     fake.failing.clear();

@@ -211,7 +211,7 @@ TEST_F(Cuda, LaunchesThatCannotBeAreRefused) {
   refuse("with 1025 threads in a block: wanted 1 to 1024", {.threads = 1025});
   refuse("with 232449 bytes of shared memory in a block: wanted 0 to 232448",
          {.shared_bytes = 232449});
-  fail("cuLaunchKernel", 700);
+  fail("cuLaunchKernelEx", 700);
   refuse("cuda:0 failed to launch 'tw_f': CUDA_ERROR_ILLEGAL_ADDRESS (as the test wants)", {});
   fail("cuFuncSetAttribute", 1);
   refuse("cuda:0 failed to grant shared memory: CUDA_ERROR_INVALID_VALUE",
@@ -252,7 +252,7 @@ TEST_F(Cuda, TheContextOfOthersComesBack) {
     launch(*f, {}, {}, s);
     EXPECT_EQ(current(), &foreign);
     synchronize(zero);
-    fail("cuLaunchKernel", 700);
+    fail("cuLaunchKernelEx", 700);
     EXPECT_THROW(launch(*f, {}, {}, s), DeviceError);
     EXPECT_EQ(current(), &foreign);
     EXPECT_EQ(fake.allocated.at(a.view().data).device, 0);

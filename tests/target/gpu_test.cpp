@@ -23,7 +23,7 @@ TEST(Gpu, TextShowsEveryFieldThatLoweringMaySee) {
   EXPECT_EQ(to_string(gpu_named("sm_90a")),
             "NVIDIA H200 arch=sm_90a multiprocessors=132 shared_per_block=232448 "
             "shared_per_multiprocessor=233472 registers=65536 max_threads=2048 most_cluster=8 "
-            "l2=62914560 "
+            "early_launch=true l2=62914560 "
             "memory=150323855360 copy_bandwidth=4277560320000");
 }
 

@@ -46,14 +46,17 @@ TEST(LaunchSpec, BlocksOfAGpuGoThroughText) {
   s.threads = 256;
   s.shared_bytes = 98304;
   s.cluster = 2;
+  s.early = true;
   s.tensor_maps = {{0, 128, {64, 16}}, {3, 0, {8, 1}}};
   const std::string text = to_string(s);
-  EXPECT_THAT(text, testing::HasSubstr("scratch 4096\nblock 256 98304\ncluster 2\ndim M 1\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("scratch 4096\nblock 256 98304\ncluster 2\nearly\ndim M 1\n"));
   EXPECT_THAT(text, testing::HasSubstr("map 0 128 64 16\nmap 3 0 8 1\ngrid"));
   const LaunchSpec back = parse_launch_spec(text);
   EXPECT_EQ(back.threads, 256);
   EXPECT_EQ(back.shared_bytes, 98304);
   EXPECT_EQ(back.cluster, 2);
+  EXPECT_TRUE(back.early);
   ASSERT_EQ(back.tensor_maps.size(), 2u);
   EXPECT_EQ(back.tensor_maps[0].box, (std::vector<int>{64, 16}));
   EXPECT_EQ(to_string(back), text);

@@ -90,10 +90,18 @@ class CudaBackend : public Backend {
     const uint64_t workspace = v.launch.scratch_bytes > 0 ? memory + zeroed : 0;
     call.write_words({words.data(), words.size()}, {memory, workspace, told});
     cuda::launch(*v.function, {words.data(), words.size()},
-                 {grid, v.launch.threads, v.launch.shared_bytes}, s);
+                 {grid, v.launch.threads, v.launch.shared_bytes, early(v.launch, grid)}, s);
   }
 
  private:
+  /// Blocks that wait where others still run lie as there is room, not evenly: that costs more than
+  /// it gains where all run at once.
+  bool early(const LaunchSpec& l, int64_t grid) const {
+    const GpuMachine& gpu = device_.gpu();
+    const int64_t at_once = int64_t{gpu.multiprocessors} * (gpu.max_threads / l.threads);
+    return l.early && (grid == 1 || 2 * grid > 3 * at_once);
+  }
+
   /// Where the kernel's messages of a stream go.
   uint64_t inbox(const cuda::Stream& s, const Call& call, const Messages& messages) const {
     const std::lock_guard guard(lock_);

@@ -12,9 +12,9 @@ namespace tw {
 std::string to_string(const GpuMachine& m) {
   return fmt::format(
       "{} arch={} multiprocessors={} shared_per_block={} shared_per_multiprocessor={} registers={} "
-      "max_threads={} most_cluster={} l2={} memory={} copy_bandwidth={:.0f}",
+      "max_threads={} most_cluster={} early_launch={} l2={} memory={} copy_bandwidth={:.0f}",
       m.name, m.arch, m.multiprocessors, m.shared_per_block, m.shared_per_multiprocessor,
-      m.registers, m.max_threads, m.most_cluster, m.l2, m.memory, m.copy_bandwidth);
+      m.registers, m.max_threads, m.most_cluster, m.early_launch, m.l2, m.memory, m.copy_bandwidth);
 }
 
 /// Null for an unknown name.
@@ -40,6 +40,7 @@ static const GpuMachine* find_gpu(const std::string& name) {
                  .registers = 64 << 10,
                  .max_threads = 2048,
                  .most_cluster = most_cluster(9),
+                 .early_launch = early_launch(9),
                  .l2 = 60 << 20,
                  .memory = int64_t{140} << 30,
                  .copy_bandwidth = copy_bandwidth(3201000, 6144)},
@@ -76,6 +77,8 @@ std::string gpu_arch(int major, int minor) {
 }
 
 int most_cluster(int major) { return major >= 9 ? 8 : 1; }
+
+bool early_launch(int major) { return major >= 9; }
 
 double copy_bandwidth(int64_t clock_khz, int64_t bus_bits) {
   // 4.28 TB/s were measured on an H200, of 4.92.

@@ -16,6 +16,7 @@ struct GpuMachine {
   int registers = 64 << 10;                      ///< of 32 bits, per multiprocessor
   int max_threads = 1024;                        ///< per multiprocessor
   int most_cluster = 1;               ///< blocks that may work together: 1, or a power of two
+  bool early_launch = false;          ///< a launch may begin before the one before it ends
   int64_t l2 = 4 << 20;               ///< bytes
   int64_t memory = int64_t{8} << 30;  ///< bytes
   double copy_bandwidth = 0;          ///< bytes read and written per second by a large copy
@@ -39,6 +40,9 @@ std::string gpu_arch(int major, int minor);
 
 /// Blocks of a cluster that every device of this compute capability can run.
 int most_cluster(int major);
+
+/// Whether kernels of that compute capability can wait for the launches before theirs.
+bool early_launch(int major);
 
 /// Of a memory clock of so many kHz, with transfers on both edges, and a bus of so many bits: the
 /// part of it that copies reach.

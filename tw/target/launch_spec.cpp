@@ -75,6 +75,8 @@ class Reader {
       spec_.in_order = true;
     } else if (what == "messages") {
       spec_.messages = true;
+    } else if (what == "early") {
+      spec_.early = true;
     } else if (what == "block") {
       block();
     } else if (what == "cluster") {
@@ -151,6 +153,7 @@ std::string to_string(const LaunchSpec& s) {
   if (s.cluster > 1) out += fmt::format("cluster {}\n", s.cluster);
   if (s.in_order) out += "in_order\n";
   if (s.messages) out += "messages\n";
+  if (s.early) out += "early\n";
   for (const auto& d : s.dims) out += fmt::format("dim {} {}\n", d.name, d.multiple_of);
   for (const auto& a : s.args) {
     const char* use = a.workspace ? "zero" : a.written ? a.read ? "rw" : "w" : "r";

@@ -74,6 +74,7 @@ struct LaunchSpec {
   int threads = 0;            ///< of a GPU's block; 0: text for the CPU
   int64_t shared_bytes = 0;   ///< dynamic shared memory of a GPU's block
   int cluster = 1;            ///< of a GPU: blocks of a task
+  bool early = false;         ///< text for a GPU waits for the launches before its own
   /// How copies of boxes see an argument. Maps follow the other parameters of a GPU's text.
   struct TensorMap {
     size_t arg;

@@ -95,6 +95,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #define TW_BLOCKS 32
 #endif
 extern "C" __global__ void __launch_bounds__(32, TW_BLOCKS) tw_atomic_add_ff748622(const __grid_constant__ Args args) {
+  tw_grid_dependency_sync();
   const i64 instances = max(1, 0);
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {
     body(args, instance, tw_shared(), nullptr);

@@ -119,6 +119,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #define TW_BLOCKS 8
 #endif
 extern "C" __global__ void __launch_bounds__(128, TW_BLOCKS) tw_column_sum_b549f92d(const __grid_constant__ Args args) {
+  tw_grid_dependency_sync();
   const i64 N = args.dims[1];
   const i64 instances = max(cdiv(N, 32), 0);
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {

@@ -180,6 +180,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #define TW_BLOCKS 16
 #endif
 extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_row_parts_6617968e(const __grid_constant__ Args args) {
+  tw_grid_dependency_sync();
   const i64 M = args.dims[0];
   const i64 instances = max(M, 0);
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {

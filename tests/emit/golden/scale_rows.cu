@@ -49,6 +49,9 @@ __device__ __forceinline__ i64 tw_blocks() { return (i64)gridDim.x; }
 extern __shared__ __align__(16) u8 tw_shared_memory[];
 __device__ __forceinline__ u8* tw_shared() { return tw_shared_memory; }
 __device__ __forceinline__ void tw_sync() { __syncthreads(); }
+__device__ __forceinline__ void tw_grid_dependency_sync() {
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+}
 
 typedef signed char i8;
 typedef unsigned char u8;
@@ -202,6 +205,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #define TW_BLOCKS 48
 #endif
 extern "C" __global__ void __launch_bounds__(32, TW_BLOCKS) scale_rows_aligned_kernel(const __grid_constant__ Args args) {
+  tw_grid_dependency_sync();
   const i64 M = args.dims[0];
   const i64 N = args.dims[1];
   const i64 instances = max(M, 0) * max(cdiv(N, 64), 0);
@@ -231,6 +235,9 @@ __device__ __forceinline__ i64 tw_blocks() { return (i64)gridDim.x; }
 extern __shared__ __align__(16) u8 tw_shared_memory[];
 __device__ __forceinline__ u8* tw_shared() { return tw_shared_memory; }
 __device__ __forceinline__ void tw_sync() { __syncthreads(); }
+__device__ __forceinline__ void tw_grid_dependency_sync() {
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+}
 
 typedef signed char i8;
 typedef unsigned char u8;
@@ -356,6 +363,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #define TW_BLOCKS 48
 #endif
 extern "C" __global__ void __launch_bounds__(32, TW_BLOCKS) scale_rows_kernel(const __grid_constant__ Args args) {
+  tw_grid_dependency_sync();
   const i64 M = args.dims[0];
   const i64 N = args.dims[1];
   const i64 instances = max(M, 0) * max(cdiv(N, 64), 0);

@@ -85,6 +85,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #define TW_BLOCKS 24
 #endif
 extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_store_bf16_27741230(const __grid_constant__ Args args) {
+  tw_grid_dependency_sync();
   const i64 N = args.dims[0];
   const i64 instances = max(cdiv(N, 1024), 0);
   for (i64 instance = tw_block(); instance < instances; instance += tw_blocks()) {

@@ -92,6 +92,7 @@ __device__ __forceinline__ void body(const Args& args, i64 instance, u8* shared,
 #define TW_BLOCKS 16
 #endif
 extern "C" __global__ void __launch_bounds__(64, TW_BLOCKS) tw_transpose_2869f852(const __grid_constant__ Args args) {
+  tw_grid_dependency_sync();
   const i64 M = args.dims[0];
   const i64 N = args.dims[1];
   const i64 instances = max(cdiv(M, 32), 0) * max(cdiv(N, 32), 0);

@@ -83,6 +83,20 @@ std::mutex& lock() {
   static std::mutex mutex;
   return mutex;
 }
+/// As cuda.h has them: CUlaunchAttribute, CUlaunchConfig.
+struct LaunchAttribute {
+  int id;
+  char padding[4];
+  int value;
+  char rest[60];
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  void* stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 using Held = std::lock_guard<std::mutex>;
 
 /// Code of a call with a handle that one device made: its context must be the current one. Zeros
@@ -407,22 +421,25 @@ FAKE cuFuncSetAttribute(Function* function, int which, int value) {
   ++g_fake.shared_grants;
   return kSuccess;
 }
-FAKE cuLaunchKernel(Function* function, unsigned x, unsigned, unsigned, unsigned threads, unsigned,
-                    unsigned, unsigned shared, Stream* stream, void** parameters, void**) {
+FAKE cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** parameters, void**) {
   ENTER_FOR(function);
+  auto* stream = reinterpret_cast<Stream*>(config->stream);
   ENTER_FOR(stream);
   const Held held(lock());
-  if (static_cast<int>(shared) > function->shared_allowed) return kInvalidValue;
+  if (static_cast<int>(config->shared_bytes) > function->shared_allowed) return kInvalidValue;
   if (!g_fake.recording) return kSuccess;
   const auto* words = static_cast<const uint64_t*>(parameters[0]);
+  const bool early = config->attribute_count == 1 && config->attributes[0].id == 6 &&
+                     config->attributes[0].value == 1;
   auto& list = stream && stream->captured ? *stream->captured : g_fake.launches;
   list.push_back({function->name,
                   current()->device,
-                  x,
-                  threads,
-                  shared,
+                  config->grid[0],
+                  config->block[0],
+                  config->shared_bytes,
                   stream,
-                  {words, words + g_fake.parameter_words}});
+                  {words, words + g_fake.parameter_words},
+                  early});
   return kSuccess;
 }
 

@@ -20,6 +20,7 @@ struct FakeCuda {
     unsigned grid, threads, shared_bytes;
     void* stream;
     std::vector<uint64_t> words;
+    bool early;
   };
   struct Memory {
     size_t bytes;

@@ -153,6 +153,7 @@ Drafted write(State& s, const std::string& entry, cpu::Thread kind) {
       fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}, TW_BLOCKS) {}(const "
                   "__grid_constant__ Args args) {{",
                   together, threads, entry));
+  if (s.gpu.early_launch) out.line(s.call("grid_dependency_sync") + "();");
   cpu::declare_instances(p, "args.dims", out);
   // A block must have begun before others write to its memory.
   if (cluster > 1) out.line(s.sync());
@@ -218,6 +219,7 @@ EmittedCuda emit_cuda_as(const std::string& entry, const Program& lowered, const
     launch.cluster = t.cluster;
     launch.shared_bytes = t.shared_bytes;
     launch.scratch_bytes = t.workspace_bytes;
+    launch.early = machine.early_launch;
     launch.messages = !messages_of(lowered).empty();
     return {t.text, launch};
   }

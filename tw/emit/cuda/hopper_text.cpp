@@ -204,6 +204,15 @@ inline u32 tw_pack_bf16(f32 low, f32 high) { return tw_emu_bf16(low) | tw_emu_bf
   };
 }
 
+/// Lets the next launch begin, and waits until those before this one are done.
+ThreadFunction grid_dependency_sync() {
+  return function("tw_grid_dependency_sync",
+                  kInline + R"(void tw_grid_dependency_sync() {
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+})",
+                  "inline void tw_grid_dependency_sync() {}", "");
+}
+
 }  // namespace
 
 std::vector<ThreadFunction> hopper_functions() {
@@ -213,6 +222,7 @@ std::vector<ThreadFunction> hopper_functions() {
   for (ThreadFunction& f : warps()) all.push_back(std::move(f));
   for (const char* what : {"sync", "arrive"}) all.push_back(named(what));
   for (const char* what : {"inc", "dec"}) all.push_back(setmaxnreg(what));
+  all.push_back(grid_dependency_sync());
   all.push_back(plain("tw_fence_async", "fence.proxy.async.shared::cta", "tw_emu_fence"));
   return all;
 }

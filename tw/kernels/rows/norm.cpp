@@ -44,7 +44,7 @@ struct Norm {
   }
   /// f32[1, cols] of a parameter of the columns.
   Tile columns(const TensorRef& x, const Index& j) const {
-    return as_row(load(x.tile({j}, {t.cols})));
+    return as_row(cast(load(x.tile({j}, {t.cols})), f32));
   }
   /// True where column c of chunk j lies in the row. Elements past the row must not count as (0 -
   /// mean)^2.
@@ -82,7 +82,7 @@ struct Norm {
   template <class Whole, class Chunks>
   void when_whole(const Whole& whole, const Chunks& chunks) const {
     if (!t.few_reads) return chunks(*this);
-    const int64_t most = t.parts ? 4096 : std::max<int64_t>(2048, t.cols / 8);
+    const int64_t most = t.parts ? 8192 : std::max<int64_t>(2048, t.cols / 8);
     const Norm shorter{k, {t.rows, std::min(t.cols, most), true}, eps, r, N};
     if (t.parts) return chunks(shorter);
     k.when(
@@ -167,11 +167,11 @@ struct RootMeanSquare {
 
 }  // namespace
 
-Program layernorm(DType type, const RowTiling& t, float eps) {
+Program layernorm(DType type, const RowTiling& t, float eps, DType weights) {
   Trace k("layernorm");
   Index M = k.dim("M"), N = k.dim("N");
   TensorRef X = k.input("X", type, {M, N});
-  TensorRef gamma = k.input("gamma", f32, {N}), beta = k.input("beta", f32, {N});
+  TensorRef gamma = k.input("gamma", weights, {N}), beta = k.input("beta", weights, {N});
   TensorRef Y = k.output("Y", type, {M, N});
 
   const Norm row{k, t, eps, k.grid(cdiv(M, t.rows))[0], N};
@@ -192,21 +192,21 @@ Program layernorm(DType type, const RowTiling& t, float eps) {
   return k.finish();
 }
 
-Program rmsnorm(DType type, const RowTiling& t, float eps) {
+Program rmsnorm(DType type, const RowTiling& t, float eps, DType weights) {
   Trace k("rmsnorm");
   Index M = k.dim("M"), N = k.dim("N");
   TensorRef X = k.input("X", type, {M, N});
-  TensorRef gamma = k.input("gamma", f32, {N});
+  TensorRef gamma = k.input("gamma", weights, {N});
   TensorRef Y = k.output("Y", type, {M, N});
   RootMeanSquare{type, X, gamma, Y}.emit({k, t, eps, k.grid(cdiv(M, t.rows))[0], N});
   return k.finish();
 }
 
-Program add_rmsnorm(DType type, const RowTiling& t, float eps) {
+Program add_rmsnorm(DType type, const RowTiling& t, float eps, DType weights) {
   Trace k("add_rmsnorm");
   Index M = k.dim("M"), N = k.dim("N");
   TensorRef X = k.input("X", type, {M, N}), R = k.input("R", type, {M, N});
-  TensorRef gamma = k.input("gamma", f32, {N});
+  TensorRef gamma = k.input("gamma", weights, {N});
   TensorRef S = k.output("S", type, {M, N}), Y = k.output("Y", type, {M, N});
   RootMeanSquare{type, X, gamma, Y, R, S}.emit({k, t, eps, k.grid(cdiv(M, t.rows))[0], N});
   return k.finish();

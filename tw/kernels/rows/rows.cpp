@@ -36,11 +36,12 @@ static RowTiling rms_tiling(const Problem& p, const Target& target, int inputs) 
                     kSharingElements);
 }
 
-/// Rows that are folded twice: a cluster does that no faster than it reads longer ones again.
+/// Rows that are folded twice: a cluster does that no faster than it reads longer ones again, nor
+/// does a block where their elements are narrow.
 static RowTiling layernorm_tiling(const Problem& p, const Target& target) {
   const GpuMachine* gpu = target.gpu();
   return gpu == nullptr ? row_tiling(p, target)
-                        : block_rows(p, *gpu, kLongestNorm, kSharingElements);
+                        : block_rows(p, *gpu, kLongestNorm * bytes(p.dtype) / 4, kSharingElements);
 }
 
 /// Rows of up to 16384 in one chunk: their weights then stay in the core's caches, and the output
@@ -60,7 +61,7 @@ static RowTiling column_tiling(const Problem& p, const Target& target) {
   const int64_t m = p.extent("m"), n = p.extent("n");
   if (const GpuMachine* gpu = target.gpu()) {
     const bool pairs = p.option("op") == "argmax";
-    const BlockTile t = columns_tile(m, n, bytes(p.dtype), pairs ? kLongestPairs : 8192, *gpu);
+    const BlockTile t = columns_tile(m, n, bytes(p.dtype), pairs ? kLongestPairs : 16384, *gpu);
     return {t.rows, t.cols, true};
   }
   return {.rows = 8, .cols = n <= 64 ? 64 : 256};
@@ -96,6 +97,14 @@ static std::vector<Problem> row_sweep() {
   return all;
 }
 
+/// Of bf16, every second has weights of its type.
+static std::vector<Problem> norm_sweep() {
+  std::vector<Problem> all = row_sweep();
+  int nth = 0;
+  for (Problem& p : all) p.options["weights"] = p.dtype == bf16 && nth++ % 2 ? "same" : "f32";
+  return all;
+}
+
 static std::vector<Problem> row_bench() {
   return {shape(128, 1024, f32), shape(8192, 4096, f32), shape(8192, 4096, bf16)};
 }
@@ -125,6 +134,8 @@ static std::vector<Problem> reduce_bench() {
 
 // ---- arguments
 
+static DType weights_of(const Problem& p) { return p.option("weights") == "same" ? p.dtype : f32; }
+
 static std::vector<Argument> softmax_arguments(const Problem& p) {
   std::vector<int64_t> mn = {p.extent("m"), p.extent("n")};
   return {{"X", p.dtype, mn, false}, {"Y", p.dtype, mn, true}};
@@ -132,14 +143,16 @@ static std::vector<Argument> softmax_arguments(const Problem& p) {
 
 static std::vector<Argument> rmsnorm_arguments(const Problem& p) {
   std::vector<int64_t> mn = {p.extent("m"), p.extent("n")};
-  return {{"X", p.dtype, mn, false}, {"gamma", f32, {mn[1]}, false}, {"Y", p.dtype, mn, true}};
+  return {{"X", p.dtype, mn, false},
+          {"gamma", weights_of(p), {mn[1]}, false},
+          {"Y", p.dtype, mn, true}};
 }
 
 static std::vector<Argument> add_rmsnorm_arguments(const Problem& p) {
   std::vector<int64_t> mn = {p.extent("m"), p.extent("n")};
   return {{"X", p.dtype, mn, false},
           {"R", p.dtype, mn, false},
-          {"gamma", f32, {mn[1]}, false},
+          {"gamma", weights_of(p), {mn[1]}, false},
           {"S", p.dtype, mn, true},
           {"Y", p.dtype, mn, true}};
 }
@@ -147,8 +160,8 @@ static std::vector<Argument> add_rmsnorm_arguments(const Problem& p) {
 static std::vector<Argument> layernorm_arguments(const Problem& p) {
   std::vector<int64_t> mn = {p.extent("m"), p.extent("n")};
   return {{"X", p.dtype, mn, false},
-          {"gamma", f32, {mn[1]}, false},
-          {"beta", f32, {mn[1]}, false},
+          {"gamma", weights_of(p), {mn[1]}, false},
+          {"beta", weights_of(p), {mn[1]}, false},
           {"Y", p.dtype, mn, true}};
 }
 
@@ -169,13 +182,13 @@ static Program trace_softmax(const Problem& p, const Target& target) {
   return softmax(p.dtype, softmax_tiling(p, target));
 }
 static Program trace_layernorm(const Problem& p, const Target& target) {
-  return layernorm(p.dtype, layernorm_tiling(p, target), kEps);
+  return layernorm(p.dtype, layernorm_tiling(p, target), kEps, weights_of(p));
 }
 static Program trace_rmsnorm(const Problem& p, const Target& target) {
-  return rmsnorm(p.dtype, rms_tiling(p, target, 1), kEps);
+  return rmsnorm(p.dtype, rms_tiling(p, target, 1), kEps, weights_of(p));
 }
 static Program trace_add_rmsnorm(const Problem& p, const Target& target) {
-  return add_rmsnorm(p.dtype, rms_tiling(p, target, 2), kEps);
+  return add_rmsnorm(p.dtype, rms_tiling(p, target, 2), kEps, weights_of(p));
 }
 static Program trace_rows(const Problem& p, const Target& target) {
   const RowReduction r = reduction_named(p.option("op"));
@@ -217,6 +230,8 @@ static check::Reference rmsnorm_of(const Problem& p, std::span<const TensorView>
 
 static std::vector<KernelEntry> norm_entries(const std::vector<KernelEntry::Axis>& axes,
                                              const std::vector<DType>& types) {
+  const KernelEntry::Option weights = {
+      "weights", {"f32", "same"}, "type of gamma and beta: f32, or that of X"};
   using check::Family;
   return {
       {"softmax",
@@ -234,34 +249,34 @@ static std::vector<KernelEntry> norm_entries(const std::vector<KernelEntry::Axis
        "layer normalisation of every row of X[m, n], gamma and beta",
        Family::norm,
        axes,
-       {},
+       {weights},
        types,
        layernorm_arguments,
        trace_layernorm,
        layernorm_of,
-       row_sweep,
+       norm_sweep,
        row_bench},
       {"rmsnorm",
        "root-mean-square normalisation of every row of X[m, n], gamma",
        Family::norm,
        axes,
-       {},
+       {weights},
        types,
        rmsnorm_arguments,
        trace_rmsnorm,
        rmsnorm_of,
-       row_sweep,
+       norm_sweep,
        row_bench},
       {"add_rmsnorm",
        "S = X + R of X[m, n], and root-mean-square normalisation of its rows, gamma",
        Family::norm,
        axes,
-       {},
+       {weights},
        types,
        add_rmsnorm_arguments,
        trace_add_rmsnorm,
        add_rmsnorm_of,
-       row_sweep,
+       norm_sweep,
        row_bench},
   };
 }

@@ -24,20 +24,21 @@ struct RowTiling {
 /// reads are to be few, with sums rescaled as larger elements come (Milakov and Gimelshein 2018).
 Program softmax(DType t, const RowTiling& tiling);
 
-/// Y = (x - mean) / sqrt(var + eps) * gamma + beta of every row; gamma, beta f32[N]. Two passes for
+/// Y = (x - mean) / sqrt(var + eps) * gamma + beta of every row; gamma, beta
+/// [N] of the type `weights`. Two passes for
 /// mean and variance, so values far from 0 keep their digits; squares that would overflow are
 /// summed scaled by 2^-200, so finite rows give finite results. Error bound check::bound(norm),
 /// terms = N. Where reads are to be few, means and squares of chunks are merged pairwise (Chan,
 /// Golub and LeVeque 1979).
-Program layernorm(DType t, const RowTiling& tiling, float eps);
+Program layernorm(DType t, const RowTiling& tiling, float eps, DType weights = f32);
 
-/// Y = x / sqrt(mean(x^2) + eps) * gamma of every row; gamma f32[N]. Overflow as in layernorm.
+/// Y = x / sqrt(mean(x^2) + eps) * gamma of every row; gamma[N]. Overflow as in layernorm.
 /// Bound check::bound(norm).
-Program rmsnorm(DType t, const RowTiling& tiling, float eps);
+Program rmsnorm(DType t, const RowTiling& tiling, float eps, DType weights = f32);
 
 /// S = X + R, and Y = s / sqrt(mean(s^2) + eps) * gamma of every row of the sums s before they are
 /// rounded to S: the residual connection before a normalisation. As rmsnorm otherwise.
-Program add_rmsnorm(DType t, const RowTiling& tiling, float eps);
+Program add_rmsnorm(DType t, const RowTiling& tiling, float eps, DType weights = f32);
 
 enum class RowReduction { sum, max, mean, argmax };
 /// Y[M] over the columns of each row. sum and mean: bound check::bound(reduction). max and argmax

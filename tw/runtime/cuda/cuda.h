@@ -126,6 +126,8 @@ struct LaunchShape {
   int64_t grid = 1;          ///< blocks, 1 to 2^31 - 1
   int threads = 1;           ///< of a block, 1 to 1024
   int64_t shared_bytes = 0;  ///< dynamic shared memory of a block
+  /// It may begin before earlier launches of the stream end: the kernel waits for them itself.
+  bool early = false;
 };
 
 /// Throws UserError when the stream is of another GPU than the kernel.

@@ -50,7 +50,8 @@ Gpu::Gpu(const Api& api, int ordinal)
       .shared_per_multiprocessor = get(Attribute::shared_per_multiprocessor),
       .registers = get(Attribute::registers_per_multiprocessor),
       .max_threads = get(Attribute::threads_per_multiprocessor),
-      .most_cluster = most_cluster(get(Attribute::major)),
+      .most_cluster = most_cluster(major),
+      .early_launch = early_launch(major),
       .l2 = get(Attribute::l2_bytes),
       .memory = static_cast<int64_t>(memory),
       .copy_bandwidth =

@@ -66,10 +66,14 @@ void launch(const Function& f, std::span<const uint64_t> words, const LaunchShap
     f.shared_allowed_.store(shape.shared_bytes, std::memory_order_relaxed);
   }
   void* parameters[] = {const_cast<uint64_t*>(words.data())};
-  const Result code = gpu.api().launch(function, static_cast<unsigned>(shape.grid), 1, 1,
-                                       static_cast<unsigned>(shape.threads), 1, 1,
-                                       static_cast<unsigned>(shape.shared_bytes),
-                                       static_cast<StreamHandle>(s.handle()), parameters, nullptr);
+  LaunchAttribute early{.id = kEarlyLaunch, .value = 1};
+  const LaunchConfig config{.grid = {static_cast<unsigned>(shape.grid), 1, 1},
+                            .block = {static_cast<unsigned>(shape.threads), 1, 1},
+                            .shared_bytes = static_cast<unsigned>(shape.shared_bytes),
+                            .stream = static_cast<StreamHandle>(s.handle()),
+                            .attributes = &early,
+                            .attribute_count = shape.early ? 1u : 0u};
+  const Result code = gpu.api().launch(&config, function, parameters, nullptr);
   if (code != 0) gpu.fail(code, fmt::format("to launch '{}'", f.name()));
 }
 

@@ -39,6 +39,21 @@ enum class Attribute : int {
   shared_per_block = 97,
 };
 
+/// The driver's CUlaunchAttribute, and its CUlaunchConfig.
+struct LaunchAttribute {
+  int id;
+  alignas(8) int value;
+  char unused[60] = {};
+};
+inline constexpr int kEarlyLaunch = 6;  // programmatic stream serialization
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  StreamHandle stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
+
 // X(member, symbol, parameters)
 #define TW_CUDA_DRIVER(X)                                                                          \
   X(init, "cuInit", (unsigned flags))                                                              \
@@ -87,10 +102,8 @@ enum class Attribute : int {
   X(module_function, "cuModuleGetFunction",                                                        \
     (FunctionHandle * function, ModuleHandle module, const char* name))                            \
   X(function_set, "cuFuncSetAttribute", (FunctionHandle function, int attribute, int value))       \
-  X(launch, "cuLaunchKernel",                                                                      \
-    (FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
-     unsigned block_y, unsigned block_z, unsigned shared_bytes, StreamHandle stream,               \
-     void** parameters, void** extra))                                                             \
+  X(launch, "cuLaunchKernelEx",                                                                    \
+    (const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra))        \
   X(tensor_map, "cuTensorMapEncodeTiled",                                                          \
     (void* map, int type, unsigned rank, void* data, const uint64_t* dims,                         \
      const uint64_t* strides, const unsigned* box, const unsigned* steps, int interleave,          \
