@@ -22,16 +22,16 @@ struct Arguments {
   std::vector<std::string> outputs;  ///< "Y=y.npy"
   std::vector<std::string> passes;
   std::vector<std::string> peers;
-  std::vector<std::string> ops;      ///< operators of ONNX
-  std::vector<std::string> rows;     ///< files or folders of measured rows
-  std::vector<std::string> against;  ///< the same, of earlier ones
-  std::string before;                ///< the command of an earlier build
-  int threads = 0;                   ///< 0: all that the device has
+  std::vector<std::string> ops;  ///< operators of ONNX
+  int threads = 0;               ///< 0: all that the device has
   int seeds = 1;
   bool check = false;
   bool profile = false;
   bool measure = false;
-  std::optional<std::string> json;  ///< empty: to standard output
+  std::vector<std::string> rows;     ///< files or folders of measured rows
+  std::vector<std::string> against;  ///< the same, of earlier ones
+  std::string before;                ///< the command of an earlier build
+  std::optional<std::string> json;   ///< empty: to standard output
 };
 
 enum class Flag {

@@ -206,8 +206,7 @@ inline u32 tw_pack_bf16(f32 low, f32 high) { return tw_emu_bf16(low) | tw_emu_bf
 
 /// Lets the next launch begin, and waits until those before this one are done.
 ThreadFunction grid_dependency_sync() {
-  return function("tw_grid_dependency_sync",
-                  kInline + R"(void tw_grid_dependency_sync() {
+  return function("tw_grid_dependency_sync", kInline + R"(void tw_grid_dependency_sync() {
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 })",
                   "inline void tw_grid_dependency_sync() {}", "");
