@@ -36,6 +36,7 @@ class Command : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   void write(const std::string& file, const std::string& bytes) const {
+    std::filesystem::create_directories(std::filesystem::path(folder_ + "/" + file).parent_path());
     std::ofstream(folder_ + "/" + file, std::ios::binary) << bytes;
   }
 

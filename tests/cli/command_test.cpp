@@ -154,7 +154,8 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
   expect("eject softmax --output own.txt", 2, "wanted a file that ends in .cpp");
   expect("eject softmax --output own.cu", 2, "wanted a file that ends in .cpp");
   expect("eject softmax --output own.cpp --device sm_90a", 2, "wanted a file that ends in .cu");
-  expect("eject softmax --output own.cu --device sm_1", 2, "known gpus: sm_80, sm_90a");
+  expect("eject softmax --output own.cu --device sm_1", 2,
+         "known gpus: sm_80 (a100), sm_90a (h200)");
   expect("eject softmax --output own.cu --device sm_80 --isa avx2", 2, "chosen for CPUs only");
   expect("eject softmax --output own.cpp --isa sse", 2,
          "known machines: avx2, avx512, neon, generic");

@@ -35,8 +35,26 @@ TEST(Gpu, ArchitectureIsThatWithAllFeatures) {
 }
 
 TEST(Gpu, UnknownNameIsAnError) {
-  TW_EXPECT_ERROR(UserError, "unknown gpu 'sm_70'; known gpus: sm_80, sm_90a",
+  TW_EXPECT_ERROR(UserError, "unknown gpu 'sm_70'; known gpus: sm_80 (a100), sm_90a (h200)",
                   [] { gpu_named("sm_70"); });
+}
+
+TEST(Gpu, ShortNames) {
+  EXPECT_EQ(&gpu_named("h200"), &gpu_named("sm_90a"));
+  EXPECT_EQ(&gpu_named("a100"), &gpu_named("sm_80"));
+  EXPECT_TRUE(is_gpu_name("h200"));
+  EXPECT_FALSE(is_gpu_name("cpu:0"));
+}
+
+// By hand, as NVIDIA's occupancy calculator does it.
+TEST(Gpu, ResidentBlocks) {
+  const GpuMachine& m = gpu_named("h200");
+  EXPECT_EQ(resident_blocks(m, 256, 64, 8704), 4);      // 32 warps of 2048 registers
+  EXPECT_EQ(resident_blocks(m, 256, 151, 0), 1);        // 13 warps of 4864, of four schedulers 12
+  EXPECT_EQ(resident_blocks(m, 32, 16, 0), 32);         // no more blocks than that
+  EXPECT_EQ(resident_blocks(m, 1024, 32, 0), 2);        // 2048 threads
+  EXPECT_EQ(resident_blocks(m, 128, 32, 75 << 10), 3);  // 228 KB, of which a block's system has 1
+  EXPECT_EQ(resident_blocks(m, 1024, 128, 0), 0);       // 32 warps of 4096: half too many
 }
 
 }  // namespace tw

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "tw/base/error.h"
-#include "tw/cli/bench_case.h"
+#include "tw/cli/bench_against.h"
 #include "tw/cli/call.h"
 #include "tw/cli/output.h"
+#include "tw/cli/rows.h"
 #include "tw/cli/verbs.h"
 #include "tw/runtime/device.h"
 
@@ -82,7 +84,23 @@ BenchPlan plan_of(const Arguments& a) {
 
 }  // namespace
 
+/// Rows of files, beside earlier ones.
+static int compare_files(const Arguments& a) {
+  if (a.against.empty())
+    throw UserError("--rows without --against", "name earlier rows to compare them with");
+  std::vector<nlohmann::json> now, earlier;
+  for (const std::string& path : a.rows) std::ranges::copy(rows_in(path), std::back_inserter(now));
+  for (const std::string& path : a.against)
+    std::ranges::copy(rows_in(path), std::back_inserter(earlier));
+  return report_changes(changes_of(now, earlier));
+}
+
 int run_bench(const Arguments& a) {
+  if (!a.rows.empty()) return compare_files(a);
+  if (!a.before.empty()) return bench_before(plan_of(a), a);
+  std::vector<nlohmann::json> earlier;
+  for (const std::string& path : a.against)
+    std::ranges::copy(rows_in(path), std::back_inserter(earlier));
   std::vector<measure::Row> rows;
   std::vector<nlohmann::json> lines;
   const bool file = a.json && !a.json->empty();
@@ -98,7 +116,7 @@ int run_bench(const Arguments& a) {
       plan_of(a), [](const std::string& what) { to_stderr(what + "\n"); }, done);
   if (shows_text(a)) fmt::print("{}", measure::to_table(rows));
   if (a.json && !file) write_json(*a.json, lines);
-  return 0;
+  return a.against.empty() ? 0 : report_changes(changes_of(lines, earlier));
 }
 
 }  // namespace tw::cli

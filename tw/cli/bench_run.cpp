@@ -23,9 +23,6 @@ using measure::Row;
 
 namespace {
 
-/// Larger than the share of the last cache that one guest of a big machine ever holds.
-constexpr int64_t kColdBytes = int64_t{384} << 20;
-
 std::string first_line_of(const std::string& command) {
   std::string line;
   if (FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r")) {
@@ -61,20 +58,29 @@ Row row_of_run(const std::string& suite, const CpuMachine& machine) {
   return r;
 }
 
+/// Rates of what was measured, times a margin each.
+Rates rates_of(const Ceilings& c, double arithmetic, double memory, double cache) {
+  const auto times = [](const Ceilings::Stream& s, double margin) {
+    return Bandwidth{s.read * margin, s.write * margin, s.copy * margin};
+  };
+  Rates r = vector_rates(c.f32_flops * arithmetic);
+  r.memory = times(c.memory, memory);
+  r.cache = times(c.cache, cache);
+  return r;
+}
+
 /// The clock of a guest is not to be had and a neighbour may slow every measurement, so the limit
 /// is what was measured times a margin that no undisturbed run exceeds.
 Rates limit_rates(const Ceilings& c) {
-  return {c.f32_flops * 1.1,
-          {c.memory.read * 1.5, c.memory.write * 1.5, c.memory.copy * 1.5},
-          {c.cache.read * 3, c.cache.write * 3, c.cache.copy * 3},
-          "measured, times 1.1 (arithmetic), 1.5 (memory), 3 (caches)"};
+  Rates r = rates_of(c, 1.1, 1.5, 3);
+  r.source = "measured, times 1.1 (arithmetic), 1.5 (memory), 3 (caches)";
+  return r;
 }
 
 Rates ceiling_rates(const Ceilings& c) {
-  return {c.f32_flops,
-          {c.memory.read, c.memory.write, c.memory.copy},
-          {c.cache.read, c.cache.write, c.cache.copy},
-          "measured"};
+  Rates r = rates_of(c, 1, 1, 1);
+  r.source = "measured";
+  return r;
 }
 
 class Runner {
@@ -179,6 +185,8 @@ class Runner {
     r.cache = c.inputs == Residence::memory ? "cold" : "warm";
     r.mapping = ours.about;
     r.time_us = ours.time_us.median;
+    r.time_ci95[0] = ours.time_us.low;
+    r.time_ci95[1] = ours.time_us.high;
     r.verified = ours.verified > 0;
     r.max_err_over_bound = ours.max_error;
     r.blocks = static_cast<int>(ours.block_us.size());

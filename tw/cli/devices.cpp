@@ -1,20 +1,92 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "tw/base/error.h"
+#include "tw/cli/gpu_ceilings.h"
 #include "tw/cli/output.h"
 #include "tw/cli/verbs.h"
-#include "tw/runtime/device.h"
+#include "tw/measure/ceilings.h"
 
 namespace tw::cli {
 
+namespace {
+
+using nlohmann::json;
+
+/// A rate as people and as rows get it.
+struct Rate {
+  const char* name;
+  double value;
+  const char* unit;
+};
+
+std::vector<Rate> rates_of_cpu(const measure::Ceilings& c) {
+  return {{"f32", c.f32_flops * 1e-3, "GFLOP/s"},
+          {"memory_read", c.memory.read * 1e-3, "GB/s"},
+          {"memory_write", c.memory.write * 1e-3, "GB/s"},
+          {"memory_copy", c.memory.copy * 1e-3, "GB/s"},
+          {"cache_read", c.cache.read * 1e-3, "GB/s"},
+          {"cache_write", c.cache.write * 1e-3, "GB/s"},
+          {"cache_copy", c.cache.copy * 1e-3, "GB/s"}};
+}
+
+std::vector<Rate> rates_of_gpu(const GpuPeaks& p) {
+  return {{"f32", p.f32, "TFLOP/s"},
+          {"half", p.half, "TFLOP/s"},
+          {"f64", p.f64, "TFLOP/s"},
+          {"integer", p.integer, "TOP/s"},
+          {"special", p.special, "TOP/s"},
+          {"convert", p.convert, "TOP/s"},
+          {"dot_tf32", p.dot_tf32, "TFLOP/s"},
+          {"dot_half", p.dot_half, "TFLOP/s"},
+          {"dot_fp8", p.dot_fp8, "TFLOP/s"},
+          {"dot_i8", p.dot_i8, "TOP/s"},
+          {"memory_read", p.read, "TB/s"},
+          {"memory_write", p.write, "TB/s"},
+          {"memory_copy", p.copy, "TB/s"},
+          {"cache_read", p.cache_read, "TB/s"},
+          {"cache_write", p.cache_write, "TB/s"},
+          {"cache_copy", p.cache_copy, "TB/s"},
+          {"load", p.load_ns, "ns"},
+          {"cached_load", p.cached_load_ns, "ns"},
+          {"launch", p.launch_us, "us"}};
+}
+
+int measure(const Arguments& a) {
+  const Device device = Device::open(a.device);
+  if (device.kind() == DeviceKind::emu)
+    throw UserError("an emulated device has no rates", "measure cpu:0 or cuda:0");
+  std::string what = device.name();
+  std::vector<Rate> rates;
+  if (device.kind() == DeviceKind::cpu) {
+    const int threads = a.threads > 0 ? a.threads : device.cpu().cores;
+    what += fmt::format(", {}, {} thread{}", device.cpu().name, threads, threads == 1 ? "" : "s");
+    rates = rates_of_cpu(measure::measure_ceilings(threads));
+  } else {
+    what += ", " + device.gpu().name;
+    rates = rates_of_gpu(measure_gpu(device));
+  }
+  if (a.json) {
+    json row = {{"device", what}};
+    for (const Rate& r : rates) row[r.name] = {{"value", r.value}, {"unit", r.unit}};
+    write_json(*a.json, {row});
+  }
+  if (!shows_text(a)) return 0;
+  fmt::print("{}\n", what);
+  for (const Rate& r : rates) fmt::print("  {:<14} {:>9.4g} {}\n", r.name, r.value, r.unit);
+  return 0;
+}
+
+}  // namespace
+
 int run_devices(const Arguments& a) {
+  if (a.measure) return measure(a);
   const Device device = Device::open("cpu:0");
   const CpuMachine& m = device.cpu();
   if (a.json) {
-    nlohmann::json row = {
-        {"device", device.name()}, {"name", m.name},   {"isa", m.isa},
-        {"march", m.march},        {"cores", m.cores}, {"vector_bytes", m.vector_bytes},
-        {"l1d_bytes", m.l1d},      {"l2_bytes", m.l2}, {"l3_bytes", m.l3}};
+    json row = {{"device", device.name()}, {"name", m.name},   {"isa", m.isa},
+                {"march", m.march},        {"cores", m.cores}, {"vector_bytes", m.vector_bytes},
+                {"l1d_bytes", m.l1d},      {"l2_bytes", m.l2}, {"l3_bytes", m.l3}};
     write_json(*a.json, {row});
     return 0;
   }

@@ -11,12 +11,13 @@ namespace tw::cli {
 
 /// A GPU need not be here: its architecture is enough.
 static Device device_of(const Arguments& a) {
-  if (a.device.starts_with("sm_") || a.device.starts_with("cuda:")) {
+  const bool described = a.device.starts_with("sm_") || is_gpu_name(a.device);
+  if (described || a.device.starts_with("cuda:")) {
     if (!a.isa.empty()) {
       throw UserError(fmt::format("--isa {} with --device {}", a.isa, a.device),
                       "instructions are chosen for CPUs only");
     }
-    if (a.device.starts_with("sm_")) return Device::open_as(gpu_named(a.device));
+    if (described) return Device::open_as(gpu_named(a.device));
   }
   return a.isa.empty() ? Device::open(a.device) : Device::open_as(machine_named(a.isa));
 }

@@ -1,7 +1,8 @@
+#include "tw/cli/explain.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tw/cli/bench_case.h"
 #include "tw/cli/call.h"
 #include "tw/cli/model.h"
 #include "tw/cli/output.h"
@@ -28,51 +29,72 @@ std::string level_of(int64_t bytes, const CpuMachine& m, int threads) {
   return "larger than all caches";
 }
 
-void print_resource(const char* what, const char* rates, double least, double hoped, bool holds) {
-  fmt::print("  {:<12} {:>12.2f} {:>12.2f}   {}{}\n", what, least, hoped, rates,
-             holds ? "  <- bounds" : "");
+nlohmann::json by_resource(const Limit& l) {
+  nlohmann::json all = nlohmann::json::object();
+  for (size_t r = 0; r < kResources; ++r)
+    if (l.us[r] > 0) all[name(static_cast<Resource>(r))] = l.us[r];
+  return all;
 }
 
 void print(const BenchCase& c, const Explanation& e, const CpuMachine& m) {
   const bool cold = c.inputs == Residence::memory;
-  const Work& w = e.hoped.work;
   const measure::Ceilings::Stream& s = cold ? e.rates.memory : e.rates.cache;
   fmt::print("{} {} {}, {} thread{}, inputs {}\n", c.kernel->name, shape_text(c),
              name(c.problem.dtype), c.threads, c.threads == 1 ? "" : "s",
              cold ? "in memory" : "in the caches");
-  fmt::print("  {} read, {} written, {:.4g} Mflop: {:.3g} flop a byte\n",
-             bytes_text(static_cast<double>(w.bytes_read)),
-             bytes_text(static_cast<double>(w.bytes_written)), w.flops * 1e-6,
-             w.bytes() > 0 ? w.flops / static_cast<double>(w.bytes()) : 0);
+  print_work(e.least.work);
   const int64_t all = tensor_bytes(*c.kernel, c.problem);
   fmt::print("  tensors of {}: {}\n", bytes_text(static_cast<double>(all)),
              level_of(all, m, c.threads));
-  fmt::print("  mapping {}\n\n", e.row.mapping);
-  fmt::print("  {:<12} {:>12} {:>12}   {}\n", "", "limit, us", "ceiling, us", "measured rate");
-  const std::string traffic = fmt::format("{:.1f} GB/s read, {:.1f} write, {:.1f} copy",
-                                          s.read * 1e-3, s.write * 1e-3, s.copy * 1e-3);
-  const std::string arithmetic = fmt::format("{:.0f} GFLOP/s", e.rates.f32_flops * 1e-3);
-  const bool moves = e.hoped.bound() == Resource::bandwidth;
-  print_resource(cold ? "memory" : "caches", traffic.c_str(), e.least.traffic_us,
-                 e.hoped.traffic_us, moves);
-  print_resource("arithmetic", arithmetic.c_str(), e.least.arithmetic_us, e.hoped.arithmetic_us,
-                 !moves);
+  fmt::print("  mapping {}\n", e.row.mapping);
+  fmt::print("  measured rates: {:.1f} GB/s read, {:.1f} write, {:.1f} copy; {:.0f} GFLOP/s\n\n",
+             s.read * 1e-3, s.write * 1e-3, s.copy * 1e-3, e.rates.f32_flops * 1e-3);
+  print_limits(e.least, e.hoped);
   fmt::print("\n  takes {:.2f} us: {:.0f} % of the limit, {:.0f} % of the ceiling\n", e.row.time_us,
              100 * e.row.fraction, 100 * e.row.ceiling_fraction);
 }
 
 nlohmann::json to_json(const Explanation& e) {
   nlohmann::json row = measure::to_json(e.row);
-  row["limit_us_of"] = {{"traffic", e.least.traffic_us}, {"arithmetic", e.least.arithmetic_us}};
-  row["ceiling_us_of"] = {{"traffic", e.hoped.traffic_us}, {"arithmetic", e.hoped.arithmetic_us}};
+  add_limits(row, e.least, e.hoped);
   return row;
 }
 
 }  // namespace
 
+void print_work(const Work& w) {
+  fmt::print("  {} read, {} written, {:.4g} Mflop: {:.3g} flop a byte\n",
+             bytes_text(static_cast<double>(w.bytes_read)),
+             bytes_text(static_cast<double>(w.bytes_written)), w.flops * 1e-6,
+             w.bytes() > 0 ? w.flops / static_cast<double>(w.bytes()) : 0);
+  std::string text;
+  for (size_t u = 0; u < kUnits; ++u)
+    if (w.ops[u] > 0)
+      text += fmt::format("{}{:.4g} M {}", text.empty() ? "" : ", ", w.ops[u] * 1e-6,
+                          name(static_cast<Unit>(u)));
+  fmt::print("  operations: {}\n", text.empty() ? "none" : text);
+}
+
+void print_limits(const Limit& least, const std::optional<Limit>& hoped) {
+  fmt::print("  {:<12} {:>12} {:>12}\n", "", "limit, us", "ceiling, us");
+  for (size_t r = 0; r < kResources; ++r) {
+    if (least.us[r] == 0) continue;
+    const std::string ceiling =
+        hoped && hoped->us[r] > 0 ? fmt::format("{:.2f}", hoped->us[r]) : "-";
+    fmt::print("  {:<12} {:>12.2f} {:>12}{}\n", name(static_cast<Resource>(r)), least.us[r],
+               ceiling, static_cast<Resource>(r) == least.bound() ? "   <- bounds" : "");
+  }
+}
+
+void add_limits(nlohmann::json& row, const Limit& least, const std::optional<Limit>& hoped) {
+  row["limit_us_of"] = by_resource(least);
+  if (hoped) row["ceiling_us_of"] = by_resource(*hoped);
+}
+
 int run_explain(const Arguments& a) {
   if (is_model(a.target)) return explain_model(a);
-  const CpuMachine machine = Device::open("cpu:0").cpu();
+  if (is_target(a.device)) return explain_target(a);
+  const CpuMachine machine = Device::open(a.device).cpu();
   const kernels::KernelEntry& k = kernels::kernel_named(a.target);
   const BenchCase c = case_of(k, problem_of(k, a), a.threads > 0 ? a.threads : machine.cores);
   const Explanation e = explain(c, a.mapping.empty() ? Mapping{} : parse_mapping(a.mapping));

@@ -47,13 +47,16 @@ static std::string pass_list() {
   return text;
 }
 
+// budget: table, one case a flag
 static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
   switch (flag) {
     case Flag::device:
       app.add_option("--device", a.device, "where to run: cpu:0, interp")->capture_default_str();
       return;
     case Flag::machine:
-      app.add_option("--device", a.device, "what to make it for: cpu:0, cuda:0, sm_80, sm_90a")
+      app.add_option("--device", a.device,
+                     "what to make it for: cpu:0, cuda:0, or by name: a100, h200 (sm_80, sm_90a); "
+                     "explain also: avx2, avx512, neon")
           ->capture_default_str();
       return;
     case Flag::dtype:
@@ -116,6 +119,23 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       return;
     case Flag::profile:
       app.add_flag("--profile", a.profile, "time each step of a model instead of showing outputs");
+      return;
+    case Flag::measure:
+      app.add_flag("--measure", a.measure, "measure the rates of --device, which takes seconds");
+      return;
+    case Flag::rows:
+      app.add_option("--rows", a.rows,
+                     "files or folders of measured rows; explain: bench/results, where it is, when "
+                     "absent; bench: instead of timing");
+      return;
+    case Flag::against:
+      app.add_option("--against", a.against,
+                     "files or folders of earlier rows; fails when one is lost by more than 5 %");
+      return;
+    case Flag::before:
+      app.add_option("--before", a.before,
+                     "the tilewright of an earlier build, beside which cases are timed; fails when "
+                     "one is slower now");
       return;
     case Flag::json:
       app.add_option("--json", a.json, "rows as JSON, to FILE or standard output")

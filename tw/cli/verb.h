@@ -27,7 +27,11 @@ struct Arguments {
   int seeds = 1;
   bool check = false;
   bool profile = false;
-  std::optional<std::string> json;  ///< empty: to standard output
+  bool measure = false;
+  std::vector<std::string> rows;     ///< files or folders of measured rows
+  std::vector<std::string> against;  ///< the same, of earlier ones
+  std::string before;                ///< the command of an earlier build
+  std::optional<std::string> json;   ///< empty: to standard output
 };
 
 enum class Flag {
@@ -49,6 +53,10 @@ enum class Flag {
   seeds,
   check,
   profile,
+  measure,
+  rows,
+  against,
+  before,
   json
 };
 

@@ -11,9 +11,12 @@ const std::vector<Verb>& verbs() {
        .target = "a kernel, or a suite: attention gemm-bf16 gemm-gelu gemm-skinny gemv-int4 "
                  "gemv-int4-int8 gemv-int8 layernorm rmsnorm rows-in-cache sgemm sgemm-large "
                  "sgemm-layouts softmax; none: all kernels",
-       .flags = {shape, dtype, option, threads, mapping, peer, json},
+       .flags = {shape, dtype, option, threads, mapping, peer, rows, against, before, json},
        .examples = "  tilewright bench gemm --shape m=1024,n=1024,k=1024 --threads 1\n"
-                   "  tilewright bench softmax --json=rows.json\n",
+                   "  tilewright bench softmax --json=rows.json --against bench/results\n"
+                   "  tilewright bench --rows rows.json --against bench/results\n"
+                   "  tilewright bench sgemm --before ../old/build/release/tilewright\n"
+                   "--against and --before leave with 1 when something became slower.\n",
        .run = run_bench},
       {.name = "cache",
        .sentence = "look into the cache of compiled kernels",
@@ -38,9 +41,12 @@ const std::vector<Verb>& verbs() {
                    "Each test compiles its kernels: all of them take minutes.\n",
        .run = run_conformance},
       {.name = "devices",
-       .sentence = "list the devices of this machine",
-       .flags = {json},
-       .examples = "  tilewright devices\n",
+       .sentence = "list the devices of this machine, or measure one",
+       .flags = {device, threads, measure, json},
+       .examples = "  tilewright devices\n"
+                   "  tilewright devices --measure --threads 2\n"
+                   "  tilewright devices --measure --device cuda:0 --json\n"
+                   "Rates are the best of small loops: what a kernel may hope for.\n",
        .run = run_devices},
       {.name = "doctor",
        .sentence = "say what of this machine works and what is missing",
@@ -60,16 +66,19 @@ const std::vector<Verb>& verbs() {
            "The function takes any extents; --shape and --threads say for which it is made.\n",
        .run = run_eject},
       {.name = "explain",
-       .sentence = "say what bounds a kernel on this machine, or what steps a model takes",
+       .sentence = "say what bounds a kernel on a machine, or what steps a model takes",
        .target = "a kernel, or MODEL.onnx",
        .target_needed = true,
-       .flags = {shape, dtype, option, threads, mapping, json},
+       .flags = {machine, shape, dtype, option, threads, mapping, rows, json},
        .examples =
            "  tilewright explain gemm --shape m=1024,n=1024,k=1024 --threads 1\n"
            "  tilewright explain softmax --shape m=8192,n=4096\n"
+           "  tilewright explain gemm --device h200 --dtype bf16 --shape m=4096,n=4096,k=4096\n"
            "  tilewright explain model.onnx --shape bytes=1,2048\n"
            "The limit comes from rates that no undisturbed run exceeds, the ceiling from those\n"
-           "that small hand-written loops reached here.\n",
+           "that small hand-written loops reached here. Of a machine that is named, the limit is "
+           "what\n"
+           "its data sheet says, the ceiling what was reached on one; it need not be here.\n",
        .run = run_explain},
       {.name = "kernels",
        .sentence = "list the kernels of the library, or describe one",

@@ -225,6 +225,12 @@ std::string Kernel::source(const std::vector<TensorView>& inputs,
   return state().emit(Call(state().signature, inputs, outputs, dims).specialisation()).text;
 }
 
+LaunchSpec Kernel::launch_spec(const std::vector<TensorView>& inputs,
+                               const std::vector<TensorView>& outputs,
+                               const std::vector<DimValue>& dims) const {
+  return state().emit(Call(state().signature, inputs, outputs, dims).specialisation()).launch;
+}
+
 std::string Kernel::source_path(const std::vector<TensorView>& inputs,
                                 const std::vector<TensorView>& outputs,
                                 const std::vector<DimValue>& dims) const {

@@ -58,6 +58,10 @@ class Kernel {
   /// The emitted text of the variant for such tensors.
   std::string source(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
                      const std::vector<DimValue>& dims = {}) const;
+  /// How that text is launched.
+  LaunchSpec launch_spec(const std::vector<TensorView>& inputs,
+                         const std::vector<TensorView>& outputs,
+                         const std::vector<DimValue>& dims = {}) const;
   /// Where that text lies once the variant is compiled; empty when there is no cache folder.
   std::string source_path(const std::vector<TensorView>& inputs,
                           const std::vector<TensorView>& outputs,
@@ -101,5 +105,19 @@ struct Preparation {
 /// Prepares all, several at a time; the compiler runs on every core. Throws what the first failing
 /// one throws, after all have been tried.
 void prepare_all(const std::vector<Preparation>& all);
+
+/// Compiled CUDA text, and what the assembler said of it.
+struct CompiledCuda {
+  std::string cubin, log;
+  int registers = 0;         ///< of a thread, the most of any kernel
+  int64_t shared_bytes = 0;  ///< of a block, beside what a launch adds; the most of any kernel
+  int64_t spill_bytes = 0;   ///< stored by a thread for lack of registers, of all kernels
+  bool serialized = false;   ///< a remark C75xx: it gave up to overlap tensor-core instructions
+  double milliseconds = 0;
+};
+
+/// Text compiled for an architecture, as kernels for GPUs are: see compile_without_spills() of
+/// tw/jit/nvrtc.h.
+CompiledCuda compile_cuda(const std::string& arch, const std::string& text);
 
 }  // namespace tw

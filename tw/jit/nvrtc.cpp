@@ -208,6 +208,8 @@ CompiledCuda compile_cubin(const Nvrtc& nvrtc, const std::string& arch, const st
   c.cubin = program.cubin();
   for (int64_t n : numbers_before(c.log, " registers"))
     c.registers = std::max(c.registers, static_cast<int>(n));
+  for (int64_t n : numbers_before(c.log, " bytes smem"))
+    c.shared_bytes = std::max(c.shared_bytes, n);
   for (int64_t n : numbers_before(c.log, " bytes spill stores")) c.spill_bytes += n;
   c.serialized = c.log.find("(C75") != std::string::npos;
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
@@ -236,6 +238,10 @@ CompiledCuda compile_without_spills(const Nvrtc& nvrtc, const std::string& arch,
                          debug);
   }
   return made;
+}
+
+CompiledCuda compile_cuda(const std::string& arch, const std::string& text) {
+  return compile_without_spills(find_nvrtc(), arch, text, false);
 }
 
 }  // namespace tw

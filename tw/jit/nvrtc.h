@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tw/jit/kernel.h"
+
 namespace tw {
 
 /// NVRTC, NVIDIA's compiler of CUDA text, as a library of this process.
@@ -22,15 +24,6 @@ const Nvrtc& find_nvrtc();
 std::vector<std::string> nvrtc_paths();
 /// The first that is there. Throws EnvError that names the package.
 Nvrtc load_nvrtc(std::span<const std::string> paths);
-
-/// A compiled text, and what the assembler said of it.
-struct CompiledCuda {
-  std::string cubin, log;
-  int registers = 0;        ///< of a thread, the most of any kernel
-  int64_t spill_bytes = 0;  ///< stored by a thread for lack of registers, of all kernels
-  bool serialized = false;  ///< a remark C75xx: it gave up to overlap tensor-core instructions
-  double milliseconds = 0;
-};
 
 /// What the compiler is started with, for cache keys and reports. `debug`: lines of the text.
 std::vector<std::string> nvrtc_flags(const std::string& arch, bool debug);

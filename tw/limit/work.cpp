@@ -8,7 +8,7 @@
 #include "tw/base/error.h"
 #include "tw/base/round.h"
 #include "tw/ir/infer.h"
-#include "tw/limit/limit.h"
+#include "tw/limit/impl/sizes.h"
 
 namespace tw {
 
@@ -50,85 +50,10 @@ class Liveness {
   bool grew_ = true;
 };
 
-/// What one element of an op costs in flops.
-int flops_per_element(Opcode code) {
-  switch (code) {
-    case Opcode::neg:
-    case Opcode::abs:
-    case Opcode::sqrt:
-    case Opcode::rsqrt:
-    case Opcode::exp:
-    case Opcode::exp2:
-    case Opcode::log:
-    case Opcode::sin:
-    case Opcode::cos:
-    case Opcode::tanh:
-    case Opcode::erf:
-    case Opcode::tanh_fast:
-    case Opcode::erf_fast:
-    case Opcode::floor:
-    case Opcode::ceil:
-    case Opcode::round:
-    case Opcode::add:
-    case Opcode::sub:
-    case Opcode::mul:
-    case Opcode::div:
-    case Opcode::rem:
-    case Opcode::min:
-    case Opcode::max:
-    case Opcode::min_num:
-    case Opcode::max_num:
-      return 1;
-    case Opcode::full:
-    case Opcode::iota:
-    case Opcode::index:
-    case Opcode::load:
-    case Opcode::store:
-    case Opcode::gather:
-    case Opcode::scatter:
-    case Opcode::atomic:
-    case Opcode::assert_:
-    case Opcode::print:
-    case Opcode::cast:
-    case Opcode::lookup:
-    case Opcode::philox:
-    case Opcode::bitcast:
-    case Opcode::not_:
-    case Opcode::and_:
-    case Opcode::or_:
-    case Opcode::xor_:
-    case Opcode::shl:
-    case Opcode::shr:
-    case Opcode::eq:
-    case Opcode::ne:
-    case Opcode::lt:
-    case Opcode::le:
-    case Opcode::where:
-    case Opcode::reshape:
-    case Opcode::transpose:
-    case Opcode::broadcast:
-    case Opcode::slice:
-    case Opcode::reduce:
-    case Opcode::scan:
-    case Opcode::top_k:
-    case Opcode::dot:
-    case Opcode::for_:
-    case Opcode::while_:
-    case Opcode::if_:
-    case Opcode::par:
-    case Opcode::keep:
-    case Opcode::contract:
-      return 0;
-  }
-  return 0;
-}
-
 /// Bytes of one parameter that executed loads and stores covered.
 struct Touched {
   double read = 0, written = 0;
 };
-
-using Coordinates = std::map<Symbol, int64_t>;
 
 bool uses(const Expr& e, SymbolKind kind) {
   bool found = false;
@@ -141,48 +66,28 @@ bool uses(const Expr& e, SymbolKind kind) {
 /// axis, of which only the tensor's own count: that share is the symbol's.
 class Counter {
  public:
-  Counter(const Program& p, std::span<const int64_t> dims) : p_(p), dims_(dims), live_(p) {}
+  Counter(const Program& p, std::span<const int64_t> dims) : p_(p), sizes_(p, dims), live_(p) {}
 
   Work count() {
-    int64_t instances = 1;
-    for (size_t axis = 0; axis < p_.grid.size(); ++axis) {
-      const int64_t extent = std::max<int64_t>(value(p_.grid[axis], {}), 0);
-      values_[{SymbolKind::pid, static_cast<int>(axis)}] = static_cast<double>(extent);
-      grid_.push_back(extent);
-      instances *= extent;
-    }
+    const int64_t instances = sizes_.instances();
+    for (size_t axis = 0; axis < p_.grid.size(); ++axis)
+      values_[{SymbolKind::pid, static_cast<int>(axis)}] = static_cast<double>(sizes_.grid()[axis]);
     loops(p_.body);
     shares(p_.body);
     if (instances > 0) {
       const int64_t samples = varies_ ? std::min<int64_t>(instances, 4096) : 1;
       for (int64_t s = 0; s < samples; ++s) {
         const double weight = static_cast<double>(instances) / static_cast<double>(samples);
-        region(p_.body, instance(s * (instances / samples)), weight);
+        region(p_.body, sizes_.instance(s * (instances / samples)), weight);
       }
     }
     return result();
   }
 
  private:
-  int64_t value(const Expr& e, const Coordinates& at) const {
-    return evaluate(e, [&](Symbol s) {
-      if (s.kind == SymbolKind::dim) return dims_[s.id];
-      const auto found = at.find(s);
-      return found == at.end() ? 0 : found->second;
-    });
-  }
-
-  Coordinates instance(int64_t index) const {
-    Coordinates at;
-    for (size_t axis = grid_.size(); axis-- > 0; index /= grid_[axis])
-      at[{SymbolKind::pid, static_cast<int>(axis)}] = index % grid_[axis];
-    return at;
-  }
-
+  int64_t value(const Expr& e, const Coordinates& at) const { return sizes_.value(e, at); }
   int64_t trips(const LoopAttr& loop, const Coordinates& at) const {
-    const int64_t lo = value(loop.lo, at), hi = value(loop.hi, at);
-    const int64_t step = std::max<int64_t>(value(loop.step, at), 1);
-    return hi > lo ? ceil_div(hi - lo, step) : 0;
+    return sizes_.trips(loop, at);
   }
 
   /// Notes how many values each loop counter takes in the first instance.
@@ -257,12 +162,6 @@ class Counter {
       if (live_.live(op)) one(op, at, times);
   }
 
-  /// Whether the op's arithmetic is on floats: that on integers has rates of its own, which no
-  /// Rates say.
-  bool on_floats(const Op& op) const {
-    return !op.in.empty() && is_float(p_.type(op.in.back()).dtype);
-  }
-
   void one(const Op& op, const Coordinates& at, double times) {
     const double each = share(at) * times;
     if (op.code == Opcode::for_) {
@@ -277,16 +176,14 @@ class Counter {
       touched_[op.as<ViewAttr>().view.param].written += bytes_inside(op, op.in[0]) * times;
     } else if (const View* view = view_of(op)) {
       place(op, touched_[view->param], each);
-    } else if (!on_floats(op)) {
-      return;
-    } else if (op.code == Opcode::dot) {
-      flops_ +=
-          2 * static_cast<double>(p_.type(op.in[0]).shape.back()) * elements(op.out[0]) * each;
-    } else if (is_fold(op.code)) {
-      flops_ += elements(op.in[0]) * each;
-    } else if (const int flops = flops_per_element(op.code)) {
-      flops_ += flops * elements(op.out[0]) * each;
+    } else if (const OpCost cost = cost_of(p_, op); cost.count > 0) {
+      add(cost, elements(is_fold(op.code) ? op.in[0] : op.out[0]) * each);
     }
+  }
+
+  void add(const OpCost& cost, double elements) {
+    done_.ops[static_cast<size_t>(cost.unit)] += cost.count * elements;
+    done_.flops += cost.flops * elements;
   }
 
   /// A gather, scatter or atomic: where its elements lie is not known.
@@ -296,7 +193,9 @@ class Counter {
     const double moved = n * static_cast<double>(bits(t)) / 8;
     if (op.code != Opcode::scatter) touched.read += moved;
     if (op.code != Opcode::gather) touched.written += moved;
-    if (op.code == Opcode::atomic) flops_ += n;
+    if (op.code != Opcode::atomic) return;
+    done_.flops += n;
+    done_.ops[static_cast<size_t>(is_float(t) ? Unit::f32 : Unit::integer)] += n;
   }
 
   void loop(const Op& op, Coordinates at, double times) {
@@ -335,31 +234,18 @@ class Counter {
       return region(op.regions[holds(c.kind, a, b) ? 0 : 1], at, times);
     // Which side an instance takes is not followed: both count as the cheaper one.
     const auto touched = touched_;
-    const double flops = flops_;
+    const Work done = done_;
     region(op.regions[0], at, times);
     const auto touched_first = std::exchange(touched_, touched);
-    const double flops_first = std::exchange(flops_, flops);
+    const Work done_first = std::exchange(done_, done);
     region(op.regions[1], at, times);
-    flops_ = std::min(flops_, flops_first);
+    done_.flops = std::min(done_.flops, done_first.flops);
+    for (size_t u = 0; u < kUnits; ++u) done_.ops[u] = std::min(done_.ops[u], done_first.ops[u]);
     for (auto& [param, bytes] : touched_) {
       const auto other = touched_first.find(param);
       const Touched first = other == touched_first.end() ? Touched{} : other->second;
       bytes = {std::min(bytes.read, first.read), std::min(bytes.written, first.written)};
     }
-  }
-
-  static bool holds(CompareKind kind, int64_t a, int64_t b) {
-    switch (kind) {
-      case CompareKind::lt:
-        return a < b;
-      case CompareKind::le:
-        return a <= b;
-      case CompareKind::eq:
-        return a == b;
-      case CompareKind::ne:
-        return a != b;
-    }
-    return false;
   }
 
   double elements(ValueId v) const { return static_cast<double>(tw::count(p_.type(v).shape)); }
@@ -371,8 +257,7 @@ class Counter {
 
   /// A tensor moves once, and no more of it than was touched.
   Work result() const {
-    Work w;
-    w.flops = flops_;
+    Work w = done_;
     for (const auto& [param, touched] : touched_) {
       // What no call gives need not come from memory.
       if (p_.params[param].kind >= ParamKind::workspace) continue;
@@ -387,23 +272,20 @@ class Counter {
   }
 
   const Program& p_;
-  std::span<const int64_t> dims_;
+  Sizes sizes_;
   Liveness live_;
-  std::vector<int64_t> grid_;
   std::map<Symbol, double> values_;
   bool varies_ = false;  // some loop's bounds depend on the instance
   std::map<std::set<Symbol>, double> shares_;
   std::set<std::pair<int64_t, int64_t>> fixed_;
-  double fixed_share_ = 1, flops_ = 0;
+  double fixed_share_ = 1;
+  Work done_;                       // but for bytes
   std::map<int, Touched> touched_;  // by parameter
 };
 
 }  // namespace
 
 Work least_work(const Program& p, std::span<const int64_t> dims) {
-  if (dims.size() != p.dims.size())
-    throw UserError(fmt::format("program '{}' has {} dims, {} values were given", p.name,
-                                p.dims.size(), dims.size()));
   return Counter(p, dims).count();
 }
 

@@ -119,7 +119,8 @@ class Race {
   }
 
   void open(Racer& r, const ContestantSpec& spec) {
-    r.process = std::make_unique<WorkerProcess>(settings_.worker, spec.name, exchange_.descriptor(),
+    const std::string& program = spec.worker.empty() ? settings_.worker : spec.worker;
+    r.process = std::make_unique<WorkerProcess>(program, spec.name, exchange_.descriptor(),
                                                 job_.task.threads);
     json m = {{"do", "open"},
               {"name", spec.name},

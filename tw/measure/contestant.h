@@ -41,6 +41,7 @@ struct ContestantSpec {
   std::string name;    ///< what tables call it, unique in a comparison
   std::string kind;    ///< "peer", or one that the program's factory knows
   std::string source;  ///< for "peer" the path of its plug-in (peer.h); else the factory's business
+  std::string worker = {};  ///< program that calls serve_worker() for it; "": that of Settings
 };
 
 using Factory = std::function<std::unique_ptr<Contestant>(const ContestantSpec&, const Task& task)>;

@@ -76,6 +76,7 @@ json to_json(const Row& r) {
           {"commit", r.commit},
           {"suite", r.suite},
           {"time_us", r.time_us},
+          {"time_ci95", {r.time_ci95[0], r.time_ci95[1]}},
           {"ci95", {r.ci95[0], r.ci95[1]}},
           {"peer", r.peer},
           {"peer_about", r.peer_about},
@@ -108,6 +109,7 @@ Row row_of(const json& j) {
   read(j, "commit", r.commit);
   read(j, "suite", r.suite);
   read(j, "time_us", r.time_us);
+  if (j.contains("time_ci95")) read(j, "time_ci95", r.time_ci95);
   read(j, "ci95", r.ci95);
   read(j, "peer", r.peer);
   read(j, "peer_about", r.peer_about);

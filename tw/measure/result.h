@@ -17,6 +17,7 @@ struct Row {
   std::string driver;   ///< the operating system's release
   std::string toolchain, date, commit, suite;
   double time_us = 0;
+  double time_ci95[2] = {0, 0};  ///< of time_us
   std::string peer, peer_about;  ///< "" without a peer; version and kernel set
   double peer_us = 0;
   double ratio = 0;             ///< peer_us / time_us, median over blocks; above 1: ours is faster
@@ -25,7 +26,7 @@ struct Row {
   double limit_us = 0;          ///< least time at the machine's rates
   double fraction = 0;          ///< limit_us / time_us; above 1 is a bug
   double ceiling_fraction = 0;  ///< the same with measured rates; may read 1.03
-  std::string bound;            ///< "arithmetic" or "bandwidth"
+  std::string bound;            ///< of tw/limit: "arithmetic", "bandwidth", ..
   bool verified = false;
   double max_err_over_bound = 0;
   int blocks = 0, disturbed = 0;  ///< rounds, and those that other processes disturbed

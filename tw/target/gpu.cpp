@@ -1,9 +1,11 @@
 #include "tw/target/gpu.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
+#include "tw/base/round.h"
 
 namespace tw {
 
@@ -15,7 +17,8 @@ std::string to_string(const GpuMachine& m) {
       m.registers, m.max_threads, m.most_cluster, m.early_launch, m.l2, m.memory, m.copy_bandwidth);
 }
 
-const GpuMachine& gpu_named(const std::string& arch) {
+/// Null for an unknown name.
+static const GpuMachine* find_gpu(const std::string& name) {
   // Sources: the table of technical specifications in NVIDIA's CUDA C++ Programming Guide, the data
   // sheets of A100 80GB SXM (2039 GB/s) and H200 SXM (4.8 TB/s).
   static const std::array kMachines = {
@@ -42,10 +45,31 @@ const GpuMachine& gpu_named(const std::string& arch) {
                  .memory = int64_t{140} << 30,
                  .copy_bandwidth = copy_bandwidth(3201000, 6144)},
   };
-  for (const GpuMachine& m : kMachines) {
-    if (m.arch == arch) return m;
-  }
-  throw UserError(fmt::format("unknown gpu '{}'", arch), "known gpus: sm_80, sm_90a");
+  constexpr std::array kShort = {"a100", "h200"};
+  for (size_t i = 0; i < kMachines.size(); ++i)
+    if (kMachines[i].arch == name || kShort[i] == name) return &kMachines[i];
+  return nullptr;
+}
+
+const GpuMachine& gpu_named(const std::string& name) {
+  if (const GpuMachine* m = find_gpu(name)) return *m;
+  throw UserError(fmt::format("unknown gpu '{}'", name), "known gpus: sm_80 (a100), sm_90a (h200)");
+}
+
+bool is_gpu_name(const std::string& name) { return find_gpu(name) != nullptr; }
+
+// The limits and granularities are those of compute capabilities 8.0 and 9.0 in NVIDIA's CUDA C++
+// Programming Guide.
+int resident_blocks(const GpuMachine& m, int threads, int registers, int64_t shared_bytes) {
+  constexpr int kWarp = 32, kMostBlocks = 32, kRegisterUnit = 256, kSystemShared = 1 << 10;
+  constexpr int kSchedulers = 4;
+  const int warps = ceil_div(threads, kWarp);
+  const int of_warp = round_up(std::max(registers, 1) * kWarp, kRegisterUnit);
+  const int by_registers = m.registers / of_warp / kSchedulers * kSchedulers / warps;
+  const int by_threads = m.max_threads / (warps * kWarp);
+  const auto by_shared =
+      static_cast<int>(m.shared_per_multiprocessor / (shared_bytes + kSystemShared));
+  return std::min({kMostBlocks, by_threads, by_registers, by_shared});
 }
 
 std::string gpu_arch(int major, int minor) {

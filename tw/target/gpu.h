@@ -26,8 +26,13 @@ struct GpuMachine {
 /// All fields on one line: part of the cache key, since lowering may look at any of them.
 std::string to_string(const GpuMachine& m);
 
-/// "sm_80" (A100 of 80 GB), "sm_90a" (H200).
-const GpuMachine& gpu_named(const std::string& arch);
+/// "sm_80" or "a100" (of 80 GB), "sm_90a" or "h200".
+const GpuMachine& gpu_named(const std::string& name);
+bool is_gpu_name(const std::string& name);
+
+/// Blocks that a multiprocessor holds at once, of so many threads, each with so many registers, and
+/// so many bytes of shared memory; 0: not even one.
+int resident_blocks(const GpuMachine& m, int threads, int registers, int64_t shared_bytes);
 
 /// The architecture that texts for a device of this compute capability are compiled for: that of
 /// Hopper and later has the features that only it has ("sm_90a").
@@ -42,5 +47,24 @@ bool early_launch(int major);
 /// Of a memory clock of so many kHz, with transfers on both edges, and a bus of so many bits: the
 /// part of it that copies reach.
 double copy_bandwidth(int64_t clock_khz, int64_t bus_bits);
+
+/// Rates of a GPU, as stated by its maker or as reached on one. Terms: 1e12 operations or bytes a
+/// second; a fused multiply-add counts 2; 0: not known.
+struct GpuPeaks {
+  std::string source;
+  double f32 = 0, half = 0, f64 = 0, integer = 0, special = 0, convert = 0;
+  double dot_tf32 = 0, dot_half = 0, dot_fp8 = 0, dot_i8 = 0, dot_f64 = 0;  ///< tensor cores
+  double read = 0, write = 0, copy = 0;                                     ///< memory
+  double cache_read = 0, cache_write = 0, cache_copy = 0;                   ///< second-level cache
+  double load_ns = 0, cached_load_ns = 0;  ///< least time from a load to what needs it
+  double clock_ghz = 0;
+  int arithmetic_cycles = 0, special_cycles = 0, matrix_cycles = 0;  ///< least of an operation
+  double launch_us = 0;  ///< of an empty kernel in a graph
+};
+
+/// Of the model that gpu_named() gives for the architecture. Throws UserError, where there is none.
+const GpuPeaks& stated_peaks(const std::string& arch);
+/// Measured on one; null where nobody did.
+const GpuPeaks* reached_peaks(const std::string& arch);
 
 }  // namespace tw

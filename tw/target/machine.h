@@ -33,6 +33,15 @@ std::string to_string(const CpuMachine& m);
 /// portable text only).
 const CpuMachine& machine_named(const std::string& isa);
 
+/// What the makers of a machine_named() say of it.
+struct CpuPeaks {
+  double clock_ghz = 0;       ///< the highest, of one core
+  double memory_gbs = 0;      ///< of a socket, 1e9 bytes a second
+  int loads = 0, stores = 0;  ///< of vectors, started per cycle
+};
+/// Throws UserError for a machine that is no machine_named().
+const CpuPeaks& stated_peaks(const CpuMachine& m);
+
 /// The machine that a program is made for, of any kind: what tilings may look at. Device::target()
 /// gives that of a device.
 class Target {

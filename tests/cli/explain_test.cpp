@@ -1,0 +1,157 @@
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command.h"
+
+namespace tw {
+
+using nlohmann::json;
+
+class Explain : public Command {
+ protected:
+  json explain(const std::string& words) const {
+    const Ended e = call("explain " + words + " --json");
+    EXPECT_EQ(e.code, 0) << e.out;
+    return json::parse(e.out, nullptr, false);
+  }
+  /// In nanoseconds.
+  static int64_t least(const json& row, const char* resource) {
+    return std::llround(row.at("limit_us_of").at(resource).get<double>() * 1000);
+  }
+};
+
+TEST_F(Explain, ProductsOnAnH200ByHand) {
+  const json row = explain("gemm --device h200 --dtype bf16 --shape m=4096,n=4096,k=4096");
+  EXPECT_EQ(row["bound"], "matrix");
+  EXPECT_EQ(least(row, "matrix"), 138968);    // 2 * 4096^3 / 989e12 s
+  EXPECT_EQ(least(row, "bandwidth"), 20972);  // 3 * 2 * 4096^2 / 4.8e12 s
+  EXPECT_EQ(row["spill_bytes"], 0);
+  EXPECT_GT(row["registers"], 32);
+  EXPECT_GT(row["shared_bytes"], 0);
+  EXPECT_GE(row["blocks_resident"], 1);
+  EXPECT_GT(row["waves"], 0);
+  EXPECT_GT(row["ceiling_us"], row["limit_us"]);
+}
+
+TEST_F(Explain, SoftmaxOnAnH200ByHand) {
+  const json row = explain("softmax --device h200 --shape m=4096,n=4096");
+  EXPECT_EQ(row["bound"], "bandwidth");
+  EXPECT_EQ(row["bytes"], 2 * 4 * 4096 * 4096);
+  EXPECT_EQ(least(row, "bandwidth"), 27962);  // those / 4.8e12 s
+  EXPECT_GE(row["operations"]["special"], 4096 * 4096);
+  EXPECT_LT(row["operations"]["special"], 2 * 4096 * 4096);
+}
+
+TEST_F(Explain, AttentionOnAnH200ByHand) {
+  const json row = explain(
+      "attention --device h200 --dtype bf16 "
+      "--shape batch=4,heads=16,kv_heads=16,sq=4096,skv=4096,head=128");
+  EXPECT_EQ(row["bound"], "matrix");
+  EXPECT_EQ(least(row, "matrix"), 555870);  // 4 * 4 * 16 * 4096^2 * 128 / 989e12 s
+  // A function for each score, and few to rescale: at 16 a clock of 132 processors.
+  EXPECT_GE(least(row, "special"), 256876);
+  EXPECT_LT(least(row, "special"), 256876 + 256876 / 16);
+}
+
+TEST_F(Explain, PackedWeightsOnAnH200ByHand) {
+  const json row = explain("gemv_int4 --device h200 --shape m=1,n=4096,k=4096,group=64");
+  EXPECT_EQ(row["bound"], "bandwidth");
+  // 4 bits a weight, 4 bytes a group of 64, a row of X and of Y in f32.
+  EXPECT_EQ(row["bytes"], 4096 * 4096 / 2 + 4096 * 4096 / 64 * 4 + 2 * 4 * 4096);
+  EXPECT_EQ(least(row, "bandwidth"), 1973);
+}
+
+TEST_F(Explain, SaysWhichRowWasMeasured) {
+  write("rows.json",
+        R"({"kernel": "softmax", "shape": "m=64,n=128", "dtype": "f32", "device": "NVIDIA H200",)"
+        R"( "time_us": 2.0, "date": "2026-12-01", "commit": "abc"})"
+        "\n"
+        R"({"kernel": "softmax", "shape": "m=64,n=256", "dtype": "f32", "device": "NVIDIA H200",)"
+        R"( "time_us": 9.0, "date": "2026-12-02", "commit": "def"})"
+        "\n");
+  const std::string words = "softmax --device h200 --shape m=64,n=128 --rows rows.json";
+  const json row = explain(words);
+  EXPECT_EQ(row["time_us"], 2);
+  EXPECT_EQ(row["fraction"], row["limit_us"].get<double>() / 2);
+  expect("explain " + words, 0, "took 2.00 us (2026-12-01, abc): ");
+  expect("explain " + words, 0, "blocks a multiprocessor");
+  EXPECT_FALSE(
+      explain("softmax --device h200 --shape m=8,n=128 --rows rows.json").contains("time_us"));
+  expect("explain softmax --device h200 --rows none.json", 3, "cannot read 'none.json'");
+  write("bad.json", "{\n");
+  expect("explain softmax --device h200 --rows bad.json", 2, "bad.json:1: no JSON");
+}
+
+TEST_F(Explain, CpusByTheirDataSheets) {
+  const json row = explain("gemm --device avx512 --threads 2 --shape m=1024,n=1024,k=1024");
+  EXPECT_EQ(row["bound"], "arithmetic");
+  EXPECT_EQ(least(row, "arithmetic"), 4301850);  // 2 * 1024^3 / (2 x 3.9 GHz x 64) s
+  expect("explain softmax --device neon --threads 99", 2,
+         "--threads got 99; the Arm Neoverse V1 has 64 cores");
+}
+
+TEST_F(Explain, RefusesMachinesThatItDoesNotKnow) {
+  expect("explain softmax --device sm_70", 2, "unknown gpu 'sm_70'; known gpus: sm_80 (a100)");
+  expect("explain softmax --device h100", 2, "unknown device 'h100'");
+  setenv("TW_CUDA_DRIVER", "/nowhere/libcuda.so", 1);
+  expect("explain softmax --device cuda:0", 3, "no CUDA driver");
+  unsetenv("TW_CUDA_DRIVER");
+  expect("explain softmax --device emu:0", 2, "device 'emu:0' is used as a CPU");
+}
+
+TEST_F(Explain, MeasuresGpus) {
+  setenv("TW_CUDA_DRIVER", TW_FAKE_CUDA, 1);
+  const Ended e = call("devices --measure --device cuda:0 --json");
+  unsetenv("TW_CUDA_DRIVER");
+  ASSERT_EQ(e.code, 0) << e.out;
+  const json row = json::parse(e.out);
+  for (const char* rate : {"f32", "half", "f64", "integer", "special", "convert", "dot_half",
+                           "dot_tf32", "dot_i8", "memory_read", "memory_copy", "load", "launch"})
+    EXPECT_GT(row.at(rate).at("value"), 0) << rate;
+  expect("devices --measure --device emu:0", 2, "an emulated device has no rates");
+}
+
+TEST_F(Explain, MeasuresThisCpu) {
+  const json row = json::parse(call("devices --measure --threads 1 --json").out);
+  for (const char* rate : {"f32", "memory_read", "memory_write", "memory_copy", "cache_read"})
+    EXPECT_GT(row.at(rate).at("value"), 0) << rate;
+}
+
+TEST_F(Command, RowsAgainstEarlierOnes) {
+  const auto row = [](const char* shape, double ratio, const char* date,
+                      const char* peer = "blis") {
+    return fmt::format(
+        R"({{"kernel": "gemm", "shape": "{}", "dtype": "f32", "device": "CPU", "suite": "s",)"
+        R"( "threads": 1, "cache": "warm", "time_us": 10.0, "time_ci95": [9.9, 10.1],)"
+        R"( "peer": "{}", "ratio": {}, "ci95": [{}, {}], "ceiling_fraction": {}, "date": "{}"}})"
+        "\n",
+        shape, peer, ratio, ratio - 0.01, ratio + 0.01, ratio / 2, date);
+  };
+  write("old/run-1.json", row("m=1", 0.7, "2026-11-01") + row("m=1", 1.2, "2026-11-20") +
+                              row("m=2", 1.0, "2026-11-01") + row("m=3", 1.0, "2026-11-01", ""));
+  write("same.json", row("m=1", 1.16, "2026-12-01") + row("m=2", 1.3, "2026-12-01") +
+                         row("m=3", 0.97, "2026-12-01", "") + row("m=9", 1.0, "2026-12-01"));
+  expect("bench --rows same.json --against old", 0,
+         "3 rows compared, 1 without an earlier one, 0 lost more than 5 %");
+  write("worse.json", row("m=1", 1.1, "2026-12-01") + row("m=2", 0.95, "2026-12-01"));
+  expect("bench --rows worse.json --against old", 1,
+         "LOST  CPU; s; gemm; m=1; f32; 1; warm; blis: ratio 1.100, at most 1.110; was 1.200, at "
+         "least 1.190");
+  expect("bench --rows worse.json --against old", 1,
+         "2 rows compared, 0 without an earlier one, 1 ");
+  write("alone.json", row("m=3", 0.9, "2026-12-01", ""));
+  expect("bench --rows alone.json --against old", 1, "m=3; f32; 1; warm; : ceiling 0.450, at most");
+  expect("bench --rows same.json", 2, "--rows without --against");
+  expect("bench --rows none.json --against old", 3, "cannot read 'none.json'");
+}
+
+TEST_F(Command, BenchBesideAnEarlierBuild) {
+  const Ended e = call("bench row_reduce --shape m=64,n=512 --threads 1 --before " TW_COMMAND);
+  EXPECT_TRUE(e.code == 0 || e.code == 1) << e.out;  // by the noise of the machine
+  EXPECT_NE(e.out.find("of its speed"), std::string::npos) << e.out;
+  expect("bench row_reduce --shape m=4,n=8 --threads 1 --before /bin/false", 0,
+         "new      row_reduce");
+}
+
+}  // namespace tw

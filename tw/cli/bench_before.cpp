@@ -1,0 +1,102 @@
+#include <cstdio>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tw/base/error.h"
+#include "tw/check/contestant.h"
+#include "tw/cli/bench_against.h"
+#include "tw/cli/bench_job.h"
+#include "tw/cli/output.h"
+#include "tw/measure/change.h"
+#include "tw/runtime/device.h"
+
+namespace tw::cli {
+
+namespace {
+
+/// In single quotes for a shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+/// What the earlier build makes of the case; nothing where it knows no such case.
+std::optional<std::string> earlier_program(const std::string& command, const BenchCase& c) {
+  std::string words = fmt::format("{} opt {} --dtype {} --threads {}", quoted(command),
+                                  c.kernel->name, name(c.problem.dtype), c.threads);
+  for (const auto& [axis, extent] : c.problem.shape)
+    words += fmt::format(" --shape {}={}", axis, extent);
+  for (const auto& [option, value] : c.problem.options)
+    words += fmt::format(" --option {}={}", option, quoted(value));
+  FILE* pipe = popen((words + " 2>/dev/null").c_str(), "r");
+  if (pipe == nullptr) throw EnvError("cannot start " + command);
+  std::string text;
+  char part[4096];
+  for (size_t n; (n = std::fread(part, 1, sizeof part, pipe)) > 0;) text.append(part, n);
+  return pclose(pipe) == 0 ? std::optional(text) : std::nullopt;
+}
+
+const char* word(measure::Verdict v) {
+  switch (v) {
+    case measure::Verdict::slower:
+      return "SLOWER";
+    case measure::Verdict::equal:
+      return "equal";
+    case measure::Verdict::faster:
+      return "faster";
+  }
+  return "?";
+}
+
+nlohmann::json to_json(const BenchCase& c, const measure::Change& change) {
+  return {{"kernel", c.kernel->name},         {"shape", shape_text(c)},
+          {"dtype", name(c.problem.dtype)},   {"threads", c.threads},
+          {"before_us", change.before_us},    {"after_us", change.after_us},
+          {"ratio", change.ratio.median},     {"ci95", {change.ratio.low, change.ratio.high}},
+          {"rounds", change.rounds.size()},   {"disturbed", change.disturbed},
+          {"verdict", word(change.verdict())}};
+}
+
+measure::Change change_of(const BenchCase& c, const std::string& earlier, const Arguments& a) {
+  const CpuMachine machine = Device::open("cpu:0").cpu();
+  const measure::ContestantSpec after =
+      check::kernel_contestant("tilewright", program_of(c, machine),
+                               a.mapping.empty() ? Mapping{} : parse_mapping(a.mapping));
+  measure::ContestantSpec before = after;
+  before.name = "earlier";
+  before.source = after.source.substr(0, after.source.find('\n') + 1) + earlier;
+  before.worker = a.before;
+  measure::ChangeSettings settings;
+  settings.round.cold_bytes = c.inputs == Residence::memory ? kColdBytes : 0;
+  return measure::change_between(job_of(c), before, after, settings);
+}
+
+}  // namespace
+
+int bench_before(const BenchPlan& plan, const Arguments& a) {
+  std::vector<nlohmann::json> rows;
+  int slower = 0;
+  for (const BenchCase& c : plan.cases) {
+    const std::string what =
+        fmt::format("{} {} {}, {} thread{}", c.kernel->name, shape_text(c), name(c.problem.dtype),
+                    c.threads, c.threads == 1 ? "" : "s");
+    const std::optional<std::string> earlier = earlier_program(a.before, c);
+    if (!earlier) {
+      say(fmt::format("{:<8} {}\n", "new", what), a);
+      continue;
+    }
+    const measure::Change change = change_of(c, *earlier, a);
+    slower += change.verdict() == measure::Verdict::slower;
+    say(fmt::format("{:<8} {}: {:.4f} [{:.4f},{:.4f}] of its speed, {} rounds\n",
+                    word(change.verdict()), what, change.ratio.median, change.ratio.low,
+                    change.ratio.high, change.rounds.size()),
+        a);
+    rows.push_back(to_json(c, change));
+  }
+  if (a.json) write_json(*a.json, rows);
+  return slower > 0 ? 1 : 0;
+}
+
+}  // namespace tw::cli
