@@ -71,17 +71,17 @@ std::string Callee::prepare(const std::vector<TensorSet>& sets, std::vector<Page
     m["pages"].push_back(
         {{"begin", p.begin}, {"end", p.end}, {"readable", p.access == Access::read}});
   state_->pages = std::move(pages);
+  state_->process->resume();
   return state_->process->ask(m, state_->timeout_s).at("about");
 }
 
 void Callee::run(const std::vector<int>& sets) {
   WorkerProcess& process = *state_->process;
+  process.resume();
   const nlohmann::json reply = process.ask({{"do", "call"}, {"sets", sets}}, state_->timeout_s);
   process.stop();
-  if (reply.at("mode").get<bool>()) {
-    process.resume();
+  if (reply.at("mode").get<bool>())
     throw DeviceError("it changed how floating-point numbers are rounded, for its caller, too");
-  }
 }
 
 double Callee::linger(double for_s) {

@@ -42,7 +42,7 @@ class Callee {
   std::string prepare(const std::vector<TensorSet>& sets, std::vector<Pages> pages);
 
   /// Calls it on these sets, each from a thread of its own when they are several, and returns when
-  /// all calls did. Then its process stands still until resume().
+  /// all calls did. Then its process stands still.
   void run(const std::vector<int>& sets);
   /// Lets its process go on for so long, and returns how much CPU time it used.
   double linger(double for_s);

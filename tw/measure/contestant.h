@@ -55,8 +55,9 @@ double seconds(clockid_t clock);
 std::optional<int> serve_worker(int argc, char** argv, const Factory& factory,
                                 const Clock& clock = seconds);
 
-/// The contestant in a plug-in. Throws EnvError when it does not load, UserError when it does not
-/// know the task.
+/// The contestant in a plug-in: one that exports `tw_peer`, or `tw_ejected`, the address of a
+/// function that `tilewright eject` wrote. Throws EnvError when it does not load, UserError when it
+/// does not know the task.
 std::unique_ptr<Contestant> load_peer(const ContestantSpec& spec, const Task& task);
 
 }  // namespace tw::measure

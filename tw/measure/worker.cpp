@@ -84,10 +84,11 @@ class TimedWorker {
     return {{"about", contestant_->prepare(sets_)}};
   }
 
-  /// `warm` calls, then `calls` timed ones through the sets in random order, between two messages
-  /// that the judge times. Before each `chunk` of calls the inputs change, while the clock stands.
-  /// Outputs of the last call are copied away as it returned; where sets are called again and
-  /// again, those of a few calls that follow, too, which nobody can tell from the timed ones.
+  /// `warm` calls, then `calls` timed ones through the sets in random order, between a message of
+  /// the judge and one to it, whose times bound them. Before each `chunk` of calls the inputs
+  /// change, while the clock stands. Outputs of the last call are copied away as it returned; where
+  /// sets are called again and again, those of a few calls that follow, too, which nobody can tell
+  /// from the timed ones.
   json run(const json& m) {
     const int64_t calls = m.at("calls"), warm = m.at("warm");
     pairs_ = m.at("pairs");
@@ -103,6 +104,7 @@ class TimedWorker {
     if (few_calls) tamper(last);
 
     send(kWorkerSocket, {{"mark", "start"}});
+    receive(kWorkerSocket, -1);
     const double cpu = clock_(CLOCK_PROCESS_CPUTIME_ID), start = clock_(CLOCK_MONOTONIC);
     double wall = 0;
     const int64_t chunk = m.at("chunk");
@@ -116,6 +118,7 @@ class TimedWorker {
     const double cpu_span = clock_(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     send(kWorkerSocket, {{"mark", "end"}});
     json kept = json::array({keep(last, 0)});
+    receive(kWorkerSocket, -1);
     for (int slot = 1; slot <= audits; ++slot) kept.push_back(audit(slot));
     return {{"wall", wall}, {"span", span}, {"cpu", cpu_span - (span - wall)}, {"kept", kept}};
   }
