@@ -6,7 +6,7 @@
 #include "tw/base/error.h"
 #include "tw/check/impl/arrangement.h"
 #include "tw/check/impl/values.h"
-#include "tw/measure/callee.h"
+#include "tw/measure/contestant.h"
 
 namespace tw::check {
 

@@ -90,13 +90,25 @@ Case case_of(const KernelEntry& k, const Problem& p, const Arguments& a) {
 double least_us(const KernelEntry& k, const Problem& p, int threads) {
   constexpr double kBeyond = 3;
   const measure::Ceilings c = measure::measure_ceilings(threads, "", 1);
-  const auto beyond = [](const measure::Ceilings::Stream& s) {
-    return Bandwidth{s.read * kBeyond, s.write * kBeyond, s.copy * kBeyond};
-  };
   const BenchCase bench{&k, p, threads};
   const Program program = program_of(bench, Device::open("cpu:0").cpu());
-  const Rates rates{c.f32_flops * kBeyond, beyond(c.memory), beyond(c.cache), "measured, times 3"};
-  return limit(program, dims_of(program, bench), rates, Residence::cache).time_us();
+  const Work work = least_work(program, dims_of(program, bench));
+  return std::max(work.flops / c.f32_flops, static_cast<double>(work.bytes()) / c.cache.copy) /
+         kBeyond;
+}
+
+/// Of the problems, those that source of one form solves: that of the options it was made for.
+std::vector<Problem> solved_by(const std::filesystem::path& source, std::vector<Problem> problems) {
+  std::ifstream file(std::filesystem::path(source).replace_extension(".h"));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::erase_if(problems, [&](const Problem& p) {
+    const std::string form = to_string(p);
+    return text.find(form.substr(form.find(' ')) + ", ") == std::string::npos;
+  });
+  if (problems.empty())
+    throw UserError(fmt::format("{} was made for none of these problems", source.string()),
+                    "its header says for which, name that by --dtype and --option");
+  return problems;
 }
 
 /// The problem to be called many times: of middling size, so that it tells and takes no time.
@@ -132,11 +144,14 @@ int run_judge(const Arguments& a) {
   if (a.target.empty())
     throw UserError("--callable needs a kernel", "name the one that the callable computes");
   const KernelEntry& k = kernels::kernel_named(a.target);
-  const std::vector<Problem> problems = problems_of(k, a, k.sweep());
+  std::vector<Problem> problems = problems_of(k, a, k.sweep());
   std::optional<BuiltSource> built;
   measure::ContestantSpec spec{"callable", "peer", a.callable};
   if (a.callable == "ours") spec = {k.name, "kernel", ""};
-  if (a.callable.ends_with(".cpp")) spec.source = built.emplace(a.callable).library();
+  if (a.callable.ends_with(".cpp")) {
+    spec.source = built.emplace(a.callable).library();
+    problems = solved_by(a.callable, problems);
+  }
 
   check::Judge::Settings settings;
   settings.threads = std::max(a.threads, 1);

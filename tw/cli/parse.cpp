@@ -47,6 +47,7 @@ static std::string pass_list() {
   return text;
 }
 
+// budget: table, one case a flag
 static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
   switch (flag) {
     case Flag::device:

@@ -1,9 +1,8 @@
-#include "tw/measure/callee.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "tw/base/error.h"
+#include "tw/measure/contestant.h"
 #include "tw/measure/impl/shared_memory.h"
 #include "tw/measure/impl/worker_process.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "tw/check/verify.h"
-#include "tw/measure/callee.h"
+#include "tw/measure/contestant.h"
 
 namespace tw::check {
 

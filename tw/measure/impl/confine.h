@@ -5,8 +5,8 @@
 namespace tw::measure {
 
 /// From now on this process and its threads start no other process and no connection, signal and
-/// look into nobody else, and write no file. Forbidden system calls end it by SIGSYS, those that
-/// an honest library may try fail. "" or what the kernel refused.
+/// look into nobody else, write no file and stay on their CPUs. Forbidden system calls end it by
+/// SIGSYS, those that an honest library may try fail. "" or what the kernel refused.
 std::string confine();
 
 /// The name of a system call that confine() forbids; "system call 17" of another.

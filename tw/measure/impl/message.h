@@ -9,7 +9,8 @@ namespace tw::measure {
 
 /// Descriptors that a worker is started with: a socket and two shared memories.
 inline constexpr int kWorkerSocket = 3, kWorkerInputs = 4, kWorkerOutputs = 5;
-inline constexpr const char* kWorkerFlag = "--measure-worker";
+/// With the number of what the two say to each other.
+inline constexpr const char* kWorkerFlag = "--measure-worker=2";
 
 /// Sends one message (length, then JSON text). False when the other end is gone.
 bool send(int socket, const nlohmann::json& message);
