@@ -35,14 +35,18 @@ Case gemm(int64_t m, int64_t n, int64_t k) {
           [=](std::span<const TensorView> in) { return product(m, n, k, in); }};
 }
 
-Ruling judge(const std::string& name, const std::string& kind, const std::string& source) {
+Judge::Settings settings_here() {
   Judge::Settings settings;
   settings.worker = TW_WORKER;
   settings.timeout_s = 5;
   settings.timing.blocks = 4;
   settings.timing.slice_s = 0.01;
   settings.timing.repeats = 6;
-  Judge judge({name, kind, source}, settings);
+  return settings;
+}
+
+Ruling judge(const measure::ContestantSpec& callable) {
+  Judge judge(callable, settings_here());
   for (const Case& c : {gemm(7, 9, 11), gemm(16, 8, 24), gemm(0, 5, 3), gemm(5, 3, 0)})
     judge.check(c);
   judge.endure(gemm(40, 56, 48));
@@ -50,8 +54,16 @@ Ruling judge(const std::string& name, const std::string& kind, const std::string
   return judge.ruling();
 }
 
+/// What of all this the timer alone sees.
+Ruling time_only(const measure::ContestantSpec& callable) {
+  Judge judge(callable, settings_here());
+  judge.time(gemm(64, 64, 64));
+  return judge.ruling();
+}
+
 struct Species {
-  std::string name, what, verdict;
+  std::string name, what, verdict, timed;
+  std::string file() const { return TW_ZOO "/" + name + ".so"; }
 };
 
 void PrintTo(const Species& s, std::ostream* out) { *out << s.name; }
@@ -65,30 +77,52 @@ std::vector<Species> zoo() {
     std::vector<std::string> cells;
     for (size_t at = 2, bar; (bar = line.find(" |", at)) != std::string::npos; at = bar + 3)
       cells.push_back(line.substr(at, bar - at));
-    all.push_back({cells.at(0).substr(1, cells[0].size() - 2), cells.at(1), cells.at(2)});
+    all.push_back(
+        {cells.at(0).substr(1, cells[0].size() - 2), cells.at(1), cells.at(2), cells.at(3)});
   }
   return all;
 }
 
-class Zoo : public testing::TestWithParam<Species> {};
+class Zoo : public testing::TestWithParam<Species> {
+ protected:
+  static void TearDownTestSuite() {
+    std::cout << "zoo: " << rejected << " cheats rejected, " << accepted << " honest accepted\n";
+  }
+  static inline int rejected = 0, accepted = 0;
+};
 
 TEST_P(Zoo, IsJudgedAsThePageSays) {
   const Species& s = GetParam();
-  const std::string file = TW_ZOO "/" + s.name + ".so";
-  if (!std::filesystem::exists(file)) GTEST_SKIP() << "holds instructions of another processor";
-  const Ruling r = judge(s.name, "peer", file);
+  if (!std::filesystem::exists(s.file())) GTEST_SKIP() << "holds code of another processor";
+  const Ruling r = judge({s.name, "peer", s.file()});
   std::cout << "zoo: " << s.name << ' ' << (r.fault.empty() ? "accepted" : "rejected: ") << r.fault
             << '\n';
   if (s.verdict == "accepted") {
     EXPECT_EQ(r.fault, "");
     EXPECT_GT(r.elements, 1000);
     EXPECT_GT(r.timed, 0);
+    accepted += r.fault.empty();
   } else {
     EXPECT_THAT(r.fault, HasSubstr(s.verdict));
+    rejected += !r.fault.empty();
   }
 }
 
+class TimedZoo : public testing::TestWithParam<Species> {};
+
+TEST_P(TimedZoo, IsRejectedByTheTimerAloneWhereThePageSays) {
+  const Species& s = GetParam();
+  if (!std::filesystem::exists(s.file())) GTEST_SKIP() << "holds code of another processor";
+  const Ruling r = time_only({s.name, "peer", s.file()});
+  std::cout << "timed: " << s.name << ' ' << (r.fault.empty() ? "accepted" : "rejected: ")
+            << r.fault << '\n';
+  EXPECT_EQ(r.fault.empty() ? "accepted" : "rejected", s.timed);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Zoo, testing::ValuesIn(zoo()),
+                         [](const auto& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(All, TimedZoo, testing::ValuesIn(zoo()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Audit, TellsEveryMutantOfAProduct) {
@@ -108,6 +142,27 @@ TEST(Audit, NamesWhatALooseBoundLetsPass) {
   EXPECT_THAT(passed, testing::Contains("A in tf32"));
   EXPECT_THAT(passed, testing::Contains("B in bf16"));
   EXPECT_THAT(passed, testing::Not(testing::Contains("A zeroed")));
+}
+
+TEST(Judge, ATimeThatNoMachineReachesIsAFault) {
+  Judge judge({"plain", "peer", TW_ZOO "/honest_plain.so"}, settings_here());
+  judge.time(gemm(8, 8, 8), 1e6);
+  EXPECT_THAT(judge.ruling().fault, HasSubstr("us, the least possible is 1e+06"));
+}
+
+TEST(Judge, ARefusalIsNoFault) {
+  Case other = gemm(8, 8, 8);
+  other.task.op = "softmax";
+  Judge judge({"plain", "peer", TW_ZOO "/honest_plain.so"}, settings_here());
+  judge.check(other);
+  EXPECT_EQ(judge.ruling().fault, "");
+  EXPECT_EQ(judge.ruling().refused, 1);
+}
+
+TEST(Judge, WhatDoesNotLoadIsRejected) {
+  Judge judge({"none", "peer", "/nonexistent.so"}, settings_here());
+  judge.check(gemm(8, 8, 8));
+  EXPECT_THAT(judge.ruling().fault, HasSubstr("cannot load peer 'none'"));
 }
 
 TEST(ZooPage, DescribesEverySpeciesAsItsSourceDoes) {

@@ -114,6 +114,7 @@ static void question(Session& s, uint64_t seed) {
 Judge::Judge(measure::ContestantSpec callable, Settings settings)
     : callable_(std::move(callable)), settings_(std::move(settings)) {
   if (settings_.seed == 0) settings_.seed = std::random_device{}();
+  ruling_.seed = settings_.seed;
 }
 
 measure::ContestantSpec Judge::callable_for(const Case& c) const {
@@ -227,6 +228,7 @@ void Judge::time(const Case& c, double least_us) {
     where += ", timed";
     measure::Settings timing = settings_.timing;
     timing.worker = settings_.worker;
+    timing.seed = settings_.seed;
     timing.timeout_s = settings_.timeout_s;
     const measure::Measured m = measure::compare(job, {callable_for(c)}, timing).all[0];
     if (m.refused) return;

@@ -40,6 +40,7 @@ struct Ruling {
   double worst = 0;      ///< largest error / bound
   double time_us = 0;    ///< of one call, where it was timed
   int timed = 0;         ///< outputs of timed calls that were verified
+  uint64_t seed = 0;     ///< of all values
 };
 
 /// Judges a callable of which nothing is believed: each case in a process of its own, confined when

@@ -177,7 +177,8 @@ measure::Job job_of(const BenchCase& c) {
   measure::Job job;
   const std::vector<Argument> arguments = c.kernel->arguments(c.problem);
   // Quantised weights, and their scales, are those of a model: a peer may pack them beforehand.
-  const bool weights = std::ranges::any_of(arguments, [](auto& a) { return is_packed(a.dtype); });
+  const bool weights = std::ranges::any_of(
+      arguments, [](auto& a) { return !a.output && is_int(a.dtype) && bits(a.dtype) <= 8; });
   const std::string activations = arguments.front().name;
   job.task = {c.kernel->name, c.problem.options, c.threads};
   for (const Argument& a : arguments) {

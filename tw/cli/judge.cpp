@@ -122,10 +122,17 @@ const Problem& telling(const KernelEntry& k, const std::vector<Problem>& problem
 }
 
 nlohmann::json to_json(const check::Ruling& r, const check::Audit& audit) {
-  return {{"problems", r.cases},      {"refused", r.refused},     {"calls", r.calls},
-          {"elements", r.elements},   {"time_us", r.time_us},     {"max_err_over_bound", r.worst},
-          {"timed_outputs", r.timed}, {"mutants", audit.mutants}, {"mutants_passed", audit.passed},
-          {"fault", r.fault}};
+  return {{"problems", r.cases},
+          {"refused", r.refused},
+          {"calls", r.calls},
+          {"elements", r.elements},
+          {"time_us", r.time_us},
+          {"max_err_over_bound", r.worst},
+          {"timed_outputs", r.timed},
+          {"mutants", audit.mutants},
+          {"mutants_passed", audit.passed},
+          {"fault", r.fault},
+          {"seed", r.seed}};
 }
 
 std::string summary(const check::Ruling& r, const check::Audit& audit) {
@@ -145,8 +152,11 @@ int run_judge(const Arguments& a) {
     throw UserError("--callable needs a kernel", "name the one that the callable computes");
   const KernelEntry& k = kernels::kernel_named(a.target);
   std::vector<Problem> problems = problems_of(k, a, k.sweep());
+  if (a.callable != "ours" && !std::filesystem::is_regular_file(a.callable))
+    throw UserError(fmt::format("--callable got '{}', which is no file", a.callable),
+                    "wanted FILE.so, FILE.cpp as 'eject' writes it, or 'ours'");
   std::optional<BuiltSource> built;
-  measure::ContestantSpec spec{"callable", "peer", a.callable};
+  measure::ContestantSpec spec{"callable", "peer", std::filesystem::absolute(a.callable)};
   if (a.callable == "ours") spec = {k.name, "kernel", ""};
   if (a.callable.ends_with(".cpp")) {
     spec.source = built.emplace(a.callable).library();

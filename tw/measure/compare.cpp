@@ -22,7 +22,7 @@ constexpr double kMostWaiting = 1.03;   // wall over CPU time of a slice on one 
 constexpr int kWarmSets = 3, kMostSets = 256, kMostCalls = 1 << 24;
 
 // Inputs change before every so many calls as take this long, for a hundredth of it.
-constexpr double kChunkSeconds = 30e-6, kStirShare = 0.01, kPairSeconds = 60e-9;
+constexpr double kChunkSeconds = 30e-6, kStirShare = 0.01, kPairSeconds = 400e-9;
 // How far clocks may be apart, for messages take their time; and what a slice may take beside its
 // calls. Over all slices they may be further: other processes delay messages.
 constexpr double kClockShare = 0.02, kClockSeconds = 0.3e-3, kBesideShare = 0.05;
