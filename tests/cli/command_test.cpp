@@ -38,6 +38,25 @@ TEST_F(Command, BenchRefusesWhatItDoesNotKnow) {
   expect("bench sgemm --dtype f33", 2, "--dtype got 'f33'");
 }
 
+TEST_F(Command, CheckJudgesCallables) {
+  const std::string shape = "check gemm --shape m=40,n=50,k=60 --callable ";
+  expect(shape + "ours", 0, "ACCEPTED");
+  expect(shape + TW_ZOO "/honest_fma.so", 0, "15 of 15 mutants of the reference told");
+  expect(shape + TW_ZOO "/zeros.so", 1, "REJECTED: ");
+  expect(shape + TW_ZOO "/zeros.so --json", 1, "\"fault\":\"k=60,m=40,n=50");
+  expect("eject gemm --output g.cpp", 0, "wrote g.cpp");
+  expect(shape + "g.cpp", 0, "ACCEPTED");
+  expect(shape + "g.cpp --option epilogue=bias", 2, "was made for none of these problems");
+  expect("check gemm --dtype bf16 --callable " TW_ZOO "/honest_fma.so", 1, "refuses every problem");
+}
+
+TEST_F(Command, CheckRefusesWhatIsNoCallable) {
+  expect("check --callable x.so", 2, "--callable needs a kernel");
+  expect("check gemm --callable x.so", 2, "--callable got 'x.so', which is no file");
+  std::ofstream(folder_ + "/own.cpp") << "int x;\n";
+  expect("check gemm --callable own.cpp", 2, "own.h declares no function as 'eject' writes it");
+}
+
 TEST_F(Command, HelpTeaches) {
   expect("--help", 0, "tilewright VERB --help teaches a verb");
   expect("--help", 0, "Exit codes: 0 done, 1 check found a wrong result");

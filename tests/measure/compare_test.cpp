@@ -52,7 +52,7 @@ Measured alone(const std::string& kind, const Settings& settings = quick()) {
 
 TEST(Compare, HonestContestantsPass) {
   const Comparison c =
-      compare(doubling(), {{"a", "honest", "1000"}, {"b", "honest", "9000"}}, quick());
+      compare(doubling(), {{"a", "honest", "20000"}, {"b", "honest", "180000"}}, quick());
   ASSERT_EQ(c.all.size(), 2u);
   for (const Measured& m : c.all) {
     EXPECT_EQ(m.failure, "");
@@ -71,7 +71,7 @@ TEST(Compare, BlocksAreAddedWhileTheRatioIsUncertain) {
   Settings settings = quick();
   settings.most_blocks = 7;
   settings.width = 0;
-  const std::vector<ContestantSpec> two = {{"a", "honest", "1000"}, {"b", "honest", "9000"}};
+  const std::vector<ContestantSpec> two = {{"a", "honest", "20000"}, {"b", "honest", "180000"}};
   EXPECT_EQ(compare(doubling(), two, settings).all[0].block_us.size(), 7u);
   settings.width = 100;
   EXPECT_EQ(compare(doubling(), two, settings).all[0].block_us.size(), 4u);
@@ -82,10 +82,10 @@ TEST(Compare, SlowOnesAreLeftBehind) {
   Settings settings = quick();
   settings.leave_behind = 3;
   const Comparison c = compare(doubling(),
-                               {{"ours", "honest", "90000"},
-                                {"a", "honest", "1000"},
-                                {"b", "honest", "1500"},
-                                {"slow", "honest", "9000"}},
+                               {{"ours", "honest", "900000"},
+                                {"a", "honest", "20000"},
+                                {"b", "honest", "30000"},
+                                {"slow", "honest", "180000"}},
                                settings);
   for (int i : {0, 1, 2}) EXPECT_EQ(c.all[i].failure, "");
   EXPECT_THAT(c.all[3].failure, HasSubstr("left behind"));
@@ -126,7 +126,7 @@ TEST(Compare, BrokenWorkersAreErrorsAndNoHang) {
 
 TEST(Compare, OneFailureDoesNotStopTheOthers) {
   const Comparison c =
-      compare(doubling(), {{"a", "honest", "100"}, {"b", "crashes", "100"}}, quick());
+      compare(doubling(), {{"a", "honest", "20000"}, {"b", "crashes", "100"}}, quick());
   EXPECT_EQ(c.all[0].failure, "");
   EXPECT_EQ(c.all[0].block_us.size(), 4u);
   EXPECT_NE(c.all[1].failure, "");
@@ -151,7 +151,7 @@ TEST(Compare, OtherLoadIsNoticed) {
   s.slice_s = 0.05;
   s.repeats = 1;
   s.blocks = 2;
-  const Comparison c = compare(doubling(), {{"a", "honest", "1000"}}, s);
+  const Comparison c = compare(doubling(), {{"a", "honest", "0"}}, s);
   kill(burner, SIGKILL);
   waitpid(burner, nullptr, 0);
   EXPECT_EQ(c.all[0].failure, "");

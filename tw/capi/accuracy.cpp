@@ -4,7 +4,7 @@
 #include "tw/base/error.h"
 #include "tw/capi/error.h"
 #include "tw/capi/tensors.h"
-#include "tw/check/bound.h"
+#include "tw/check/reference.h"
 
 namespace tw::capi {
 

@@ -18,6 +18,14 @@ const char* name(Values v) {
       return "integers";
     case Values::special:
       return "special";
+    case Values::unit:
+      return "unit";
+    case Values::normal:
+      return "normal";
+    case Values::heavy:
+      return "heavy";
+    case Values::impulses:
+      return "impulses";
   }
   return "?";
 }
@@ -69,8 +77,42 @@ double ValueStream::floating() {
       return std::floor(uniform() * 2.5 + 0.5);
     case Values::special:
       return random_() % 8 == 0 ? special() : uniform();
+    case Values::unit:
+      return (uniform() + 1) / 2;
+    case Values::normal:
+      return std::normal_distribution<double>()(random_);
+    case Values::heavy: {
+      constexpr double kShape = 1.5, kMost = 1e4;
+      const double tail = std::pow(1 - std::generate_canonical<double, 32>(random_), -1 / kShape);
+      return std::copysign(std::min({tail, kMost, largest(dtype_) / 4}), uniform());
+    }
+    case Values::impulses:
+      return random_() % 8 == 0;
   }
   return 0;
+}
+
+/// The values that an input holds where `wanted` are asked for.
+static Values allowed(Domain domain, Values wanted) {
+  switch (domain) {
+    case Domain::any:
+    case Domain::sorted:
+      return wanted;
+    case Domain::finite:
+      return wanted == Values::special ? Values::uniform : wanted;
+    case Domain::small:
+      return Values::uniform;
+  }
+  return wanted;
+}
+
+std::vector<double> input_values(const Argument& a, Values wanted, uint64_t seed) {
+  ValueStream stream(allowed(a.domain, wanted), a.dtype, seed);
+  const int64_t count = TensorView{nullptr, a.dtype, a.dims, {}}.count();
+  std::vector<double> elements(static_cast<size_t>(count));
+  for (double& v : elements) v = stream.next();
+  if (a.domain == Domain::sorted) std::ranges::sort(elements);
+  return elements;
 }
 
 double ValueStream::special() {

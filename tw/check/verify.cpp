@@ -16,20 +16,6 @@ namespace {
 constexpr int kShownFaults = 10;
 constexpr double kVacuous = 0.02;
 
-/// The values that an input holds where `wanted` are asked for.
-Values allowed(Domain domain, Values wanted) {
-  switch (domain) {
-    case Domain::any:
-    case Domain::sorted:
-      return wanted;
-    case Domain::finite:
-      return wanted == Values::special ? Values::uniform : wanted;
-    case Domain::small:
-      return Values::uniform;
-  }
-  return wanted;
-}
-
 /// The tensors of one call, in guarded memory.
 struct Call {
   std::deque<Guarded> tensors;  // of all arguments, in order
@@ -43,11 +29,9 @@ struct Call {
                                         strides_of(layout, a.dims, a.dtype, a.output), shift);
       (a.output ? outputs : inputs).push_back(g.view());
       (a.output ? guarded_outputs : guarded_inputs).push_back(&g);
-      ValueStream stream(allowed(a.domain, values), a.dtype, ++seed);
+      ++seed;
       if (a.output) continue;
-      std::vector<double> elements(static_cast<size_t>(g.view().count()));
-      for (double& v : elements) v = stream.next();
-      if (a.domain == Domain::sorted) std::ranges::sort(elements);
+      const std::vector<double> elements = input_values(a, values, seed);
       g.fill([&](int64_t i) { return elements[static_cast<size_t>(i)]; });
     }
   }

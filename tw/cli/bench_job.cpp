@@ -175,14 +175,20 @@ std::vector<int64_t> column_major(const std::vector<int64_t>& dims) {
 
 measure::Job job_of(const BenchCase& c) {
   measure::Job job;
+  const std::vector<Argument> arguments = c.kernel->arguments(c.problem);
+  // Quantised weights, and their scales, are those of a model: a peer may pack them beforehand.
+  const bool weights = std::ranges::any_of(
+      arguments, [](auto& a) { return !a.output && is_int(a.dtype) && bits(a.dtype) <= 8; });
+  const std::string activations = arguments.front().name;
   job.task = {c.kernel->name, c.problem.options, c.threads};
-  for (const Argument& a : c.kernel->arguments(c.problem)) {
+  for (const Argument& a : arguments) {
     measure::TensorSpec spec{a.name, a.dtype, a.dims, {}};
+    spec.fixed = a.domain == check::Domain::sorted || (weights && a.name != activations);
     if (c.transposed.contains(a.name)) spec.strides = column_major(a.dims);
     (a.output ? job.outputs : job.inputs).push_back(spec);
   }
   std::vector<bool> sorted;
-  for (const Argument& a : c.kernel->arguments(c.problem))
+  for (const Argument& a : arguments)
     if (!a.output) sorted.push_back(a.domain == check::Domain::sorted);
   job.fill = [sorted](int input, const TensorView& to, uint64_t seed) {
     if (!sorted[static_cast<size_t>(input)]) return fill_uniform(to, seed);

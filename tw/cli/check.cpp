@@ -44,6 +44,7 @@ static nlohmann::json check_kernel(const KernelEntry& k, const std::vector<Probl
 }
 
 int run_check(const Arguments& a) {
+  if (!a.callable.empty()) return run_judge(a);
   std::vector<nlohmann::json> rows;
   bool wrong = false;
   if (!a.target.empty()) kernels::kernel_named(a.target);

@@ -105,6 +105,11 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       app.add_option("--peer", a.peers,
                      "a library to compare with; all that are installed when absent");
       return;
+    case Flag::callable:
+      app.add_option("--callable", a.callable,
+                     "judge what is in FILE: a plug-in (tw/measure/peer.h) as .so, or source as "
+                     "'eject' writes it; 'ours': the library's kernel, by the same rules");
+      return;
     case Flag::op:
       app.add_option("--op", a.ops, "only tests with this operator; may be repeated");
       return;

@@ -22,6 +22,7 @@ struct Arguments {
   std::vector<std::string> outputs;  ///< "Y=y.npy"
   std::vector<std::string> passes;
   std::vector<std::string> peers;
+  std::string callable;          ///< a file to be judged; empty: the library's kernel
   std::vector<std::string> ops;  ///< operators of ONNX
   int threads = 0;               ///< 0: all that the device has
   int seeds = 1;
@@ -48,6 +49,7 @@ enum class Flag {
   isa,
   pass,
   peer,
+  callable,
   op,
   threads,
   seeds,

@@ -28,9 +28,11 @@ const std::vector<Verb>& verbs() {
       {.name = "check",
        .sentence = "test a kernel against its float64 reference",
        .target = "a kernel; none: all",
-       .flags = {device, shape, dtype, option, threads, mapping, seeds, json},
+       .flags = {device, shape, dtype, option, threads, mapping, seeds, callable, json},
        .examples = "  tilewright check softmax\n"
-                   "  tilewright check gemm --shape m=17,n=33,k=5 --seeds 20\n",
+                   "  tilewright check gemm --shape m=17,n=33,k=5 --seeds 20\n"
+                   "  tilewright check gemm --dtype f32 --callable ./mine.so\n"
+                   "A callable is judged in a process of its own, where it can do no harm.\n",
        .run = run_check},
       {.name = "conformance",
        .sentence = "run the tests of ONNX operators in a folder",

@@ -12,6 +12,8 @@ int run_conformance(const Arguments& a);
 int run_devices(const Arguments& a);
 int run_doctor(const Arguments& a);
 int run_eject(const Arguments& a);
+/// check with --callable.
+int run_judge(const Arguments& a);
 int run_explain(const Arguments& a);
 int run_kernels(const Arguments& a);
 int run_opt(const Arguments& a);

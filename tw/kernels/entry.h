@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "tw/check/bound.h"
 #include "tw/check/reference.h"
 #include "tw/check/verify.h"
 #include "tw/ir/program.h"

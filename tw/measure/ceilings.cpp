@@ -11,6 +11,7 @@
 
 #include "tw/base/error.h"
 #include "tw/measure/impl/ceiling_templates.h"
+#include "tw/measure/impl/shared_memory.h"
 #include "tw/measure/impl/worker_process.h"
 
 namespace tw::measure {
@@ -130,9 +131,9 @@ nlohmann::json ceilings_here(int threads, int repeats) {
 
 Ceilings measure_ceilings(int threads, const std::string& worker, int repeats) {
   const double start = seconds(CLOCK_MONOTONIC);
-  Exchange nothing({}, {}, 1);
-  nothing.create();
-  WorkerProcess process(worker, "ceilings", nothing.descriptor(), threads);
+  SharedMemory nothing;
+  nothing.create(1);
+  WorkerProcess process(worker, "ceilings", {nothing.descriptor(), nothing.descriptor()}, threads);
   const nlohmann::json j =
       process.ask({{"do", "ceilings"}, {"threads", threads}, {"repeats", repeats}}, 60);
   return {threads,

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fmt/format.h>
 #include <random>
-#include <set>
 
 #include "tw/base/error.h"
+#include "tw/measure/impl/exchange.h"
 #include "tw/measure/impl/worker_process.h"
 
 namespace tw::measure {
@@ -20,16 +21,47 @@ constexpr double kTickError = 0.02;     // /proc/stat counts ticks of 10 ms on e
 constexpr double kMostWaiting = 1.03;   // wall over CPU time of a slice on one thread
 constexpr int kWarmSets = 3, kMostSets = 256, kMostCalls = 1 << 24;
 
+// Inputs change before every so many calls as take this long, for a hundredth of it.
+constexpr double kChunkSeconds = 30e-6, kStirShare = 0.01, kPairSeconds = 400e-9;
+// How far clocks may be apart, for messages take their time; and what a slice may take beside its
+// calls. Over all slices they may be further: other processes delay messages.
+constexpr double kClockShare = 0.02, kClockSeconds = 0.3e-3, kBesideShare = 0.05;
+constexpr double kDelayShare = 0.2, kDelaySeconds = 1e-3;
+constexpr double kLeastClock = 0.95;  // of the processor's fastest
+constexpr int kLeastVerified = 4;     // outputs of a contestant, however long references take
+
 struct Slice {
   double wall_us = 0, cpu_us = 0;  // of one call
+  bool clocks_agree = true;
 };
+
+/// How many steps a microsecond does a loop whose steps wait for one another: a number that only
+/// the processor's clock changes. The best of a few, for others may interrupt.
+double clock_rate() {
+  constexpr int kSteps = 100000, kTries = 5;
+  double best = 0;
+  for (int i = 0; i < kTries; ++i) {
+    const double start = seconds(CLOCK_MONOTONIC);
+    uint64_t x = 1;
+    for (int k = 0; k < kSteps; ++k) {
+      x += static_cast<uint64_t>(k);
+      asm volatile("" : "+r"(x));
+    }
+    best = std::max(best, 1e-6 * kSteps / (seconds(CLOCK_MONOTONIC) - start));
+  }
+  return best;
+}
 
 /// One contestant with its process; out of the race once it failed.
 struct Racer {
   Measured result;
   std::unique_ptr<WorkerProcess> process;
   int64_t calls = 1;  // of one slice
+  double call_s = 0;
   std::vector<Slice> slices;
+  // Of all slices: calls, from the first to the last as the worker and the judge counted, CPU time.
+  double wall_s = 0, span_s = 0, judge_s = 0, cpu_s = 0;
+  int counted = 0;  // slices
   bool in() const { return result.failure.empty(); }
   double median_us() const { return median(result.block_us); }
 };
@@ -45,6 +77,8 @@ class Race {
     random_.seed(out_.seed);
     out_.sets = exchange_.sets();
     exchange_.create();
+    for (const TensorSpec& t : job.inputs)
+      scratch_.push_back(host_tensor(u8, {std::max<int64_t>(span_bytes(t), 1)}));
     fill();
     for (const ContestantSpec& spec : specs) {
       Racer& racer = racers_.emplace_back();
@@ -54,6 +88,7 @@ class Race {
   }
 
   Comparison run() {
+    start_s_ = seconds(CLOCK_MONOTONIC);
     for (Racer& r : racers_) guarded(r, [&] { calibrate(r); });
     const int every = std::max(1, settings_.blocks / std::max(1, settings_.refreshes));
     for (int b = 0; b < settings_.blocks || (b < settings_.most_blocks && !settled()); ++b) {
@@ -61,7 +96,9 @@ class Race {
       while (!block(out_.repeated >= settings_.repeats)) ++out_.repeated;
       if (b == 1 && settings_.leave_behind > 0) leave_slow_behind();
     }
+    if (fastest_clock_ > 0) out_.least_clock = slowest_clock_ / fastest_clock_;
     for (Racer& r : racers_) {
+      guarded(r, [&] { expect_clock(r); });
       if (r.in()) r.result.time_us = median_interval(r.result.block_us);
       out_.all.push_back(std::move(r.result));
     }
@@ -100,9 +137,8 @@ class Race {
     for (int s = 0; s < exchange_.sets(); ++s)
       for (size_t i = 0; i < job_.inputs.size(); ++i)
         job_.fill(static_cast<int>(i), exchange_.input(s, static_cast<int>(i)), random_());
-    verify_seeds_.resize(static_cast<size_t>(exchange_.sets()));
-    for (uint64_t& seed : verify_seeds_) seed = random_();
     place_seed_ = random_();
+    stir_seed_ = random_();
   }
 
   /// Runs a step of one contestant; a failure takes it out and ends its process.
@@ -119,9 +155,9 @@ class Race {
   }
 
   void open(Racer& r, const ContestantSpec& spec) {
+    const Descriptors shared{exchange_.inputs_descriptor(), exchange_.outputs_descriptor()};
     const std::string& program = spec.worker.empty() ? settings_.worker : spec.worker;
-    r.process = std::make_unique<WorkerProcess>(program, spec.name, exchange_.descriptor(),
-                                                job_.task.threads);
+    r.process = std::make_unique<WorkerProcess>(program, spec.name, shared, job_.task.threads);
     json m = {{"do", "open"},
               {"name", spec.name},
               {"kind", spec.kind},
@@ -141,8 +177,8 @@ class Race {
 
   /// The same seed for everybody: nobody has luckier addresses.
   void place(Racer& r) {
-    r.result.about =
-        r.process->ask({{"do", "place"}, {"seed", place_seed_}}, settings_.timeout_s).at("about");
+    const json m = {{"do", "place"}, {"seed", place_seed_}, {"stir", stir_seed_}};
+    r.result.about = r.process->ask(m, settings_.timeout_s).at("about");
   }
 
   void refresh() {
@@ -158,12 +194,12 @@ class Race {
   /// How many calls fill a slice.
   void calibrate(Racer& r) {
     r.process->resume();
-    double wall = 0;
     for (r.calls = 1; r.calls < kMostCalls; r.calls *= 4) {
-      wall = ask_run(r, 1).at("wall");
+      const double wall = ask_run(r, r.calls, 1).reply.at("wall");
+      r.call_s = wall / static_cast<double>(r.calls);
       if (wall > settings_.slice_s / 4) break;
     }
-    const double calls = static_cast<double>(r.calls) * settings_.slice_s / wall;
+    const double calls = settings_.slice_s / r.call_s;
     r.calls = std::llround(std::clamp<double>(calls, 1, kMostCalls));
     r.process->stop();
   }
@@ -180,40 +216,110 @@ class Race {
       });
   }
 
-  json ask_run(Racer& r, int64_t warm) {
-    const double start = seconds(CLOCK_MONOTONIC);
-    const json reply =
-        r.process->ask({{"do", "run"}, {"calls", r.calls}, {"warm", warm}, {"seed", random_()}},
-                       settings_.timeout_s);
-    if (reply.at("wall").get<double>() > seconds(CLOCK_MONOTONIC) - start)
-      throw DeviceError("the clock of its process runs faster than the judge's");
-    return reply;
+  /// What a worker said of its calls, and what the judge saw of them.
+  struct Run {
+    json reply;
+    double span_s, cpu_s;
+  };
+
+  Run ask_run(Racer& r, int64_t calls, int64_t warm) {
+    const double chunk = std::clamp(std::ceil(kChunkSeconds / std::max(r.call_s, 1e-9)), 1.0, 1e6);
+    const double touched = std::min<double>(chunk, out_.sets) *
+                           static_cast<double>(std::max<size_t>(1, job_.inputs.size()));
+    const double pairs = chunk * r.call_s * kStirShare / kPairSeconds / touched;
+    r.process->tell({{"do", "run"},
+                     {"calls", calls},
+                     {"warm", warm},
+                     {"chunk", static_cast<int64_t>(chunk)},
+                     {"pairs", static_cast<int64_t>(std::clamp(pairs, 1.0, 1e6))},
+                     {"seed", random_()}});
+    r.process->hear(settings_.timeout_s);
+    const double cpu = r.process->cpu_s(), start = seconds(CLOCK_MONOTONIC);
+    r.process->tell({{"go", "on"}});
+    r.process->hear(settings_.timeout_s);
+    Run run{{}, seconds(CLOCK_MONOTONIC) - start, r.process->cpu_s() - cpu};
+    r.process->tell({{"go", "on"}});
+    run.reply = r.process->hear(settings_.timeout_s);
+    return run;
+  }
+
+  /// Adds up a slice. False when its clocks are further apart than messages take.
+  static bool count(Racer& r, const Run& run) {
+    const double wall = run.reply.at("wall"), span = run.reply.at("span");
+    r.wall_s += wall;
+    r.span_s += span;
+    r.judge_s += run.span_s;
+    r.cpu_s += run.cpu_s;
+    ++r.counted;
+    return run.span_s - span <= kClockShare * run.span_s + kClockSeconds &&
+           span - wall <= kBesideShare * span + kClockSeconds;
+  }
+
+  /// Calls took the judge longer than the worker, for messages take time; the worker no less than
+  /// the CPU time that its threads used; and there is little beside the calls. One that takes more
+  /// CPUs than it was given is faster by them.
+  void expect_clock(const Racer& r) const {
+    const double slices = r.counted, threads = job_.task.threads;
+    const double busy = r.cpu_s * (1 - kClockShare) / threads - kClockSeconds * slices;
+    if (busy > r.judge_s)
+      throw DeviceError(fmt::format(
+          "contestant '{}' used {:.4g} ms of CPU time in {:.4g} ms, for a task of {} thread{}",
+          r.result.name, r.cpu_s * 1e3, r.judge_s * 1e3, threads, threads == 1 ? "" : "s"));
+    const double most = r.judge_s + kClockSeconds * slices;
+    const double least = std::max(busy, r.judge_s * (1 - kDelayShare) - kDelaySeconds * slices);
+    const double beside = r.span_s - r.wall_s;
+    if (r.span_s > most || r.span_s < least ||
+        std::abs(beside) > 2 * kBesideShare * r.span_s + kClockSeconds * slices)
+      throw DeviceError(
+          fmt::format("contestant '{}': its process counted {:.4g} ms for calls that took {:.4g} "
+                      "ms, its clock is not the judge's",
+                      r.result.name, r.wall_s * 1e3, r.judge_s * 1e3));
   }
 
   Slice time_slice(Racer& r) {
     r.process->resume();
-    // One call more or less, so that nobody knows which of his calls are timed.
+    // A few calls more or less, so that nobody knows which of his calls are timed.
     const int64_t few = static_cast<int64_t>(1 + random_() % 2);
     const int64_t warm = out_.sets > kWarmSets ? few : std::max<int64_t>(few, r.calls / 8 + few);
-    const json reply = ask_run(r, warm);
-    const double wall = reply.at("wall"), cpu = reply.at("cpu");
-    const std::vector<int> check = reply.at("check");
-    for (int set : std::set<int>(check.begin(), check.end())) verify(r, set);
+    const int64_t calls =
+        r.calls + static_cast<int64_t>(random_() % static_cast<uint64_t>(r.calls / 8 + 1));
+    const Run run = ask_run(r, calls, warm);
+    int slot = 0;
+    for (const json& kept : run.reply.at("kept"))
+      verify(r, kept.at("set"), kept.at("pairs"), slot++);
     r.process->stop();
-    const double calls_per_us = static_cast<double>(r.calls) * 1e-6;
-    return {wall / calls_per_us, cpu / calls_per_us};
+    const double calls_per_us = static_cast<double>(calls) * 1e-6;
+    const double wall = run.reply.at("wall"), cpu = run.reply.at("cpu");
+    return {wall / calls_per_us, cpu / calls_per_us, count(r, run)};
   }
 
-  void verify(Racer& r, int set) {
-    r.process->ask({{"do", "keep"}, {"set", set}}, settings_.timeout_s);
-    TensorSet tensors;
-    for (int i = 0; i < static_cast<int>(job_.inputs.size()); ++i)
-      tensors.inputs.push_back(exchange_.input(set, i));
+  /// Some references take long: no more of them than the time for timing allows, beyond a few.
+  bool verifies(const Racer& r) const {
+    return r.result.verified < kLeastVerified ||
+           verify_s_ < (seconds(CLOCK_MONOTONIC) - start_s_) / 2;
+  }
+
+  /// The inputs of a set as they were after so many pairs changed places.
+  std::vector<TensorView> inputs_after(int set, int64_t pairs) {
+    std::vector<TensorView> inputs;
+    for (int i = 0; i < static_cast<int>(job_.inputs.size()); ++i) {
+      inputs.push_back(view_of(job_.inputs[i], scratch_[i].view().data));
+      std::memcpy(inputs.back().data, exchange_.input(set, i).data, span_bytes(job_.inputs[i]));
+    }
+    Stirrer(job_.inputs, stir_seed_ + static_cast<uint64_t>(set)).step(inputs, pairs);
+    return inputs;
+  }
+
+  void verify(Racer& r, int set, int64_t pairs, int slot) {
+    if (!verifies(r)) return;
+    const double start = seconds(CLOCK_MONOTONIC);
+    TensorSet tensors{inputs_after(set, pairs), {}};
     for (int i = 0; i < static_cast<int>(job_.outputs.size()); ++i)
-      tensors.outputs.push_back(exchange_.output(i));
-    const double error = job_.verify(tensors, verify_seeds_[set]);
+      tensors.outputs.push_back(exchange_.output(slot, i));
+    const double error = job_.verify(tensors, random_());
     r.result.max_error = std::max(r.result.max_error, error);
     ++r.result.verified;
+    verify_s_ += seconds(CLOCK_MONOTONIC) - start;
     if (!(error <= 1))
       throw DeviceError(
           fmt::format("contestant '{}' is wrong: a timed output has {:.3g} times the allowed error",
@@ -249,6 +355,14 @@ class Race {
     return order;
   }
 
+  /// Whether the processor runs about as fast as it did.
+  bool full_clock() {
+    const double rate = clock_rate();
+    fastest_clock_ = std::max(fastest_clock_, rate);
+    slowest_clock_ = slowest_clock_ > 0 ? std::min(slowest_clock_, rate) : rate;
+    return rate >= kLeastClock * fastest_clock_;
+  }
+
   /// Times everybody twice. False when the block was disturbed and `keep` is not set.
   bool block(bool keep) {
     for (Racer& r : racers_) r.slices.clear();
@@ -257,10 +371,10 @@ class Race {
     for (Racer* r : abba())
       guarded(*r, [&] {
         r->slices.push_back(time_slice(*r));
-        disturbed |= preempted(r->slices.back());
+        disturbed |= preempted(r->slices.back()) || !r->slices.back().clocks_agree;
       });
     const double wall = seconds(CLOCK_MONOTONIC) - start;
-    disturbed |= foreign_cpu() - foreign > kForeignShare * wall + kTickError;
+    disturbed |= foreign_cpu() - foreign > kForeignShare * wall + kTickError || !full_clock();
     if (disturbed && !keep) return false;
     out_.disturbed += disturbed;
     for (Racer& r : racers_)
@@ -272,8 +386,9 @@ class Race {
   const Settings& settings_;
   Exchange exchange_;
   std::mt19937_64 random_;
-  uint64_t place_seed_ = 0;
-  std::vector<uint64_t> verify_seeds_;  // one a set of inputs
+  uint64_t place_seed_ = 0, stir_seed_ = 0;
+  std::vector<Tensor> scratch_;  // the inputs of one set
+  double start_s_ = 0, verify_s_ = 0, fastest_clock_ = 0, slowest_clock_ = 0;
   std::vector<Racer> racers_;
   Comparison out_;
 };

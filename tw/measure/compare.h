@@ -32,6 +32,8 @@ struct TensorSpec {
   std::string name;
   DType dtype = f32;
   std::vector<int64_t> dims, strides;
+  bool fixed = false;  ///< of an input: its values do not change from call to call (weights of a
+                       ///< model, values in an order)
 };
 
 struct Job {
@@ -40,7 +42,7 @@ struct Job {
   /// Writes values for input `index` of a set; calls with another `seed` must give other values.
   std::function<void(int index, const TensorView& to, uint64_t seed)> fill;
   /// Largest error / bound among outputs, or a secret sample of them drawn from `seed`; > 1 rejects
-  /// the contestant. Equal seeds come with equal inputs.
+  /// the contestant. Each call has inputs of its own.
   std::function<double(const TensorSet& set, uint64_t seed)> verify;
 };
 
@@ -76,15 +78,20 @@ struct Comparison {
   int sets = 0;               ///< input sets that calls cycled through
   int disturbed = 0;          ///< blocks that stayed disturbed by other processes
   int repeated = 0;
+  double least_clock = 1;  ///< slowest clock of the processor that a block saw, of the fastest
   uint64_t seed = 0;
   /// Time of `other` over time of `ours`, block by block: above 1 when ours is faster.
   Interval ratio(int ours, int other) const;
 };
 
-/// Times contestants side by side. Each lives in its own
-/// process, which is stopped while another runs; calls cycle through input sets in random order;
-/// outputs of the timed calls are verified. Blocks in which other processes took more than 5 % of
-/// the CPU time are repeated. Contestants that fail are reported, not thrown.
+/// Times contestants side by side. Each lives in its own process, which is stopped while another
+/// runs, and in which a plug-in can neither start, signal nor read others nor write files. Calls
+/// cycle through input sets in random order, whose values change before every call, or every 30 us
+/// where calls are shorter. Outputs are copied where a call of a secret number returned, and
+/// verified. Two clocks must agree: the worker's, which counts, and the judge's. CPU time beyond
+/// the task's threads rejects. Blocks in which other processes took more than 5 % of the CPU time,
+/// or the processor's clock fell by as much, are repeated. Contestants that fail are reported, not
+/// thrown.
 Comparison compare(const Job& job, const std::vector<ContestantSpec>& contestants,
                    const Settings& settings = {});
 

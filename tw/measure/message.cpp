@@ -4,9 +4,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tw/base/error.h"
 #include "tw/base/round.h"
@@ -14,6 +12,8 @@
 namespace tw::measure {
 
 namespace {
+
+constexpr int64_t kLine = 64;
 
 /// Reads exactly `size` bytes; false at the end of the stream.
 bool read_all(int socket, char* to, size_t size, double timeout_s) {
@@ -33,8 +33,6 @@ bool read_all(int socket, char* to, size_t size, double timeout_s) {
   }
   return true;
 }
-
-constexpr int64_t kLine = 64;
 
 }  // namespace
 
@@ -67,12 +65,16 @@ std::optional<nlohmann::json> receive(int socket, double timeout_s) {
 }
 
 nlohmann::json to_json(const TensorSpec& t) {
-  return {{"name", t.name}, {"dtype", name(t.dtype)}, {"dims", t.dims}, {"strides", t.strides}};
+  return {{"name", t.name},
+          {"dtype", name(t.dtype)},
+          {"dims", t.dims},
+          {"strides", t.strides},
+          {"fixed", t.fixed}};
 }
 
 TensorSpec tensor_spec(const nlohmann::json& j) {
   return {j.at("name"), *dtype_named(j.at("dtype").get<std::string>()), j.at("dims"),
-          j.at("strides")};
+          j.at("strides"), j.at("fixed")};
 }
 
 TensorView view_of(const TensorSpec& t, void* data) {
@@ -89,53 +91,6 @@ int64_t span_bytes(const TensorSpec& t) {
     last += (v.dims[axis] - 1) * v.strides[axis];
   }
   return round_up(ceil_div((last + 1) * bits(t.dtype), 8), kLine);
-}
-
-Exchange::Exchange(std::vector<TensorSpec> inputs, std::vector<TensorSpec> outputs, int sets)
-    : inputs_(std::move(inputs)), outputs_(std::move(outputs)), sets_(sets) {
-  bytes_ = sets_ * input_bytes() + kLine;
-  for (const TensorSpec& t : outputs_) bytes_ += span_bytes(t);
-}
-
-Exchange::~Exchange() {
-  if (base_ != nullptr) munmap(base_, static_cast<size_t>(bytes_));
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-void Exchange::create() {
-  descriptor_ = memfd_create("tilewright-measure", MFD_CLOEXEC);
-  if (descriptor_ < 0 || ftruncate(descriptor_, bytes_) != 0)
-    throw EnvError(
-        fmt::format("cannot make {} bytes of shared memory: {}", bytes_, std::strerror(errno)));
-  map(descriptor_);
-}
-
-void Exchange::map(int descriptor) {
-  descriptor_ = descriptor;
-  void* at =
-      mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (at == MAP_FAILED)
-    throw EnvError(
-        fmt::format("cannot map {} bytes of shared memory: {}", bytes_, std::strerror(errno)));
-  base_ = static_cast<char*>(at);
-}
-
-int64_t Exchange::input_bytes() const {
-  int64_t sum = 0;
-  for (const TensorSpec& t : inputs_) sum += span_bytes(t);
-  return sum;
-}
-
-TensorView Exchange::input(int set, int index) const {
-  int64_t at = set * input_bytes();
-  for (int i = 0; i < index; ++i) at += span_bytes(inputs_[i]);
-  return view_of(inputs_[index], base_ + at);
-}
-
-TensorView Exchange::output(int index) const {
-  int64_t at = sets_ * input_bytes();
-  for (int i = 0; i < index; ++i) at += span_bytes(outputs_[i]);
-  return view_of(outputs_[index], base_ + at);
 }
 
 }  // namespace tw::measure

@@ -2,9 +2,10 @@
 
 #include <stdint.h>
 
-/* The C ABI of a peer: a shared object that exports `tw_peer`. Peers are libraries to compare with;
-   each is loaded into a worker process of its own. Fields keep their order; TW_PEER_ABI changes
-   with any of them. */
+/* The C ABI of a plug-in: a shared object that exports `tw_peer`. It is a library to compare with
+   (a peer), or a callable to be judged (`tilewright check KERNEL --callable FILE.so`); each is
+   loaded into a process of its own, which may not start others, signal them, connect to anything or
+   write files. Fields keep their order; TW_PEER_ABI changes with any of them. */
 
 #define TW_PEER_ABI 1
 
@@ -35,11 +36,12 @@ struct TwPeer {
   int abi;          /* TW_PEER_ABI */
   const char* name; /* "openblas" */
   /* Makes ready to run on the sets; all have the same shapes, memory stays where it is until
-     release. Returns the state, or null with a reason in `text`; on success `text` says what runs:
-     version and kernel set. */
+     release. Values of inputs mean nothing yet, and change between calls. Returns the state, or
+     null with a reason in `text`; on success `text` says what runs: version and kernel set. */
   void* (*prepare)(const TwPeerTask* task, const TwPeerSet* sets, int count, char* text,
                    int text_size);
-  /* Computes the outputs of one set; 0, or an error code. */
+  /* Computes the outputs of one set, which overlap nothing; 0, or an error code. All is done when
+     it returns. Calls for different sets may come from different threads at once. */
   int (*run)(void* state, int set);
   void (*release)(void* state);
 };

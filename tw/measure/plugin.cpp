@@ -3,6 +3,7 @@
 
 #include "tw/base/error.h"
 #include "tw/measure/contestant.h"
+#include "tw/measure/impl/ejected.h"
 #include "tw/measure/peer.h"
 
 namespace tw::measure {
@@ -87,9 +88,11 @@ std::unique_ptr<Contestant> load_peer(const ContestantSpec& spec, const Task& ta
   void* library = dlopen(spec.source.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     throw EnvError(fmt::format("cannot load peer '{}': {}", spec.name, dlerror()));
+  if (void* function = dlsym(library, "tw_ejected"))
+    return ejected_contestant(*static_cast<void**>(function), task);
   auto* entry = reinterpret_cast<decltype(&tw_peer)>(dlsym(library, "tw_peer"));
   if (entry == nullptr)
-    throw EnvError(fmt::format("'{}' exports no tw_peer and is no peer", spec.source));
+    throw EnvError(fmt::format("'{}' exports no tw_peer and is no plug-in", spec.source));
   const TwPeer* peer = entry();
   if (peer->abi != TW_PEER_ABI)
     throw EnvError(

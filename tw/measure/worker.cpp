@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 #include <numeric>
 #include <random>
-#include <set>
 #include <string_view>
 #include <sys/mman.h>
 
 #include "tw/base/error.h"
 #include "tw/base/round.h"
-#include "tw/measure/impl/message.h"
+#include "tw/measure/impl/callee_worker.h"
+#include "tw/measure/impl/confine.h"
+#include "tw/measure/impl/exchange.h"
 
 namespace tw::measure {
 
@@ -65,57 +66,61 @@ class Arena {
   char* base_ = nullptr;
 };
 
-class Worker {
-  static constexpr size_t kAudits = 3;
-
+class TimedWorker {
  public:
-  Worker(const json& m, const Factory& factory, const Clock& clock)
+  TimedWorker(const json& m, const Factory& factory, const Clock& clock)
       : clock_(clock), exchange_(specs(m.at("inputs")), specs(m.at("outputs")), m.at("sets")) {
-    exchange_.map(kWorkerExchange);
+    exchange_.map_here();
     arena_.emplace(exchange_);
-    const ContestantSpec spec{m.at("name"), m.at("kind"), m.at("source")};
-    const Task task{m.at("op"), m.at("options"), m.at("threads")};
-    contestant_ = spec.kind == "peer" ? load_peer(spec, task) : factory(spec, task);
-    if (contestant_ == nullptr) throw UserError("unknown kind of contestant '" + spec.kind + "'");
+    contestant_ = make_contestant(m, factory);
   }
 
+  /// Seeds: of the addresses and of what changes between calls.
   json place(const json& m) {
     sets_ = arena_->place(m.at("seed"));
+    stirrers_.clear();
+    for (size_t s = 0; s < sets_.size(); ++s)
+      stirrers_.emplace_back(exchange_.inputs(), m.at("stir").get<uint64_t>() + s);
     return {{"about", contestant_->prepare(sets_)}};
   }
 
-  /// `warm` calls, then `calls` timed ones through the sets in random order. Outputs of the last
-  /// call's set and of a secret one are wiped before the timed calls, so what lies there afterwards
-  /// was computed in them; but where sets were called again and again, maybe not by the last call.
-  /// There a few calls follow on wiped sets, which a contestant that skips calls cannot tell from
-  /// the timed ones.
+  /// `warm` calls, then `calls` timed ones through the sets in random order, between a message of
+  /// the judge and one to it, whose times bound them. Before each `chunk` of calls the inputs
+  /// change, while the clock stands. Outputs of the last call are copied away as it returned; where
+  /// sets are called again and again, those of a few calls that follow, too, which nobody can tell
+  /// from the timed ones.
   json run(const json& m) {
     const int64_t calls = m.at("calls"), warm = m.at("warm");
-    std::mt19937_64 random(m.at("seed").get<uint64_t>());
-    const std::vector<int> order = random_order(calls, random);
-    const int last = order[(calls - 1) % order.size()];
-    const int secret = order[random() % std::min<uint64_t>(calls, order.size())];
-    for (int64_t i = 0; i < warm; ++i) contestant_->run(order[i % order.size()]);
-    wipe(secret);
-    wipe(last);
-    const double cpu = clock_(CLOCK_PROCESS_CPUTIME_ID), wall = clock_(CLOCK_MONOTONIC);
-    size_t next = 0;
-    for (int64_t i = 0; i < calls; ++i) {
-      contestant_->run(order[next]);
-      if (++next == order.size()) next = 0;
-    }
-    const double wall_end = clock_(CLOCK_MONOTONIC), cpu_end = clock_(CLOCK_PROCESS_CPUTIME_ID);
-    std::set<int> check = {last, secret};
-    if (calls > exchange_.sets()) audit(random, check);
-    return {{"wall", wall_end - wall}, {"cpu", cpu_end - cpu}, {"check", check}};
-  }
+    pairs_ = m.at("pairs");
+    random_.seed(m.at("seed").get<uint64_t>());
+    const bool few_calls = calls <= exchange_.sets();
+    const int64_t audits = few_calls ? 0 : Exchange::kSlots - 1;
+    order_ = random_order(warm + calls + audits);
+    next_ = 0;
+    for (int64_t i = 0; i < warm; ++i) contestant_->run(next_set());
+    const int last = set_after(calls - 1);
+    // What lies in the outputs before a call is in the caches, too: for a set that is called once,
+    // it comes long before.
+    if (few_calls) tamper(last);
 
-  json keep(const json& m) {
-    const int set = m.at("set");
-    for (size_t i = 0; i < exchange_.outputs().size(); ++i)
-      std::memcpy(exchange_.output(static_cast<int>(i)).data, sets_[set].outputs[i].data,
-                  span_bytes(exchange_.outputs()[i]));
-    return json::object();
+    send(kWorkerSocket, {{"mark", "start"}});
+    receive(kWorkerSocket, -1);
+    const double cpu = clock_(CLOCK_PROCESS_CPUTIME_ID), start = clock_(CLOCK_MONOTONIC);
+    double wall = 0;
+    const int64_t chunk = m.at("chunk");
+    for (int64_t done = 0; done < calls; done += chunk) {
+      const int64_t n = std::min(chunk, calls - done);
+      for (int64_t i = 0; i < std::min<int64_t>(n, exchange_.sets()); ++i) stir(set_after(i));
+      if (!few_calls && done + n == calls) tamper(last);
+      wall += timed(n);
+    }
+    const double span = clock_(CLOCK_MONOTONIC) - start;
+    const double cpu_span = clock_(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    send(kWorkerSocket, {{"mark", "end"}});
+    json kept = json::array({keep(last, 0)});
+    receive(kWorkerSocket, -1);
+    for (int slot = 1; slot <= audits; ++slot) kept.push_back(audit(slot));
+    return {{"wall", wall}, {"span", span}, {"cpu", cpu_span - (span - wall)}, {"kept", kept}};
   }
 
  private:
@@ -125,35 +130,64 @@ class Worker {
     return out;
   }
 
+  double timed(int64_t calls) {
+    const double start = clock_(CLOCK_MONOTONIC);
+    for (int64_t i = 0; i < calls; ++i) contestant_->run(next_set());
+    return clock_(CLOCK_MONOTONIC) - start;
+  }
+
   /// Whole rounds through all sets, each shuffled: long enough for the calls, or repeated by them.
-  std::vector<int> random_order(int64_t calls, std::mt19937_64& random) const {
+  std::vector<int> random_order(int64_t calls) {
     const int sets = exchange_.sets();
     const int64_t rounds = std::min<int64_t>(ceil_div(calls, sets), 1024 / sets + 1);
     std::vector<int> order(rounds * sets);
     for (int64_t r = 0; r < rounds; ++r) {
       auto begin = order.begin() + r * sets;
       std::iota(begin, begin + sets, 0);
-      std::shuffle(begin, begin + sets, random);
+      std::shuffle(begin, begin + sets, random_);
     }
     return order;
   }
+  int set_after(int64_t calls) const {
+    return order_[(next_ + static_cast<size_t>(calls)) % order_.size()];
+  }
+  int next_set() {
+    const int set = order_[next_];
+    if (++next_ == order_.size()) next_ = 0;
+    return set;
+  }
 
-  /// Calls on wiped sets that stay wiped when the call does nothing.
-  void audit(std::mt19937_64& random, std::set<int>& check) {
-    std::vector<int> sets(exchange_.sets());
-    std::iota(sets.begin(), sets.end(), 0);
-    std::shuffle(sets.begin(), sets.end(), random);
-    sets.resize(std::min<size_t>(sets.size(), kAudits));
-    for (int set : sets) {
-      wipe(set);
-      contestant_->run(set);
-      check.insert(set);
+  void stir(int set) { stirrers_[set].step(sets_[set].inputs, pairs_); }
+
+  json audit(int slot) {
+    const int set = next_set();
+    stir(set);
+    tamper(set);
+    contestant_->run(set);
+    return keep(set, slot);
+  }
+
+  /// Before a call whose outputs will be looked at: they are left as they are, or hold what another
+  /// set's do, or NaN; whichever, nobody can tell by them that it is such a call.
+  void tamper(int set) {
+    const auto how = random_() % 3;
+    const int other = static_cast<int>(random_() % static_cast<uint64_t>(exchange_.sets()));
+    for (size_t i = 0; how > 0 && i < exchange_.outputs().size(); ++i) {
+      void* to = sets_[set].outputs[i].data;
+      const int64_t bytes = span_bytes(exchange_.outputs()[i]);
+      if (how == 1)
+        std::memmove(to, sets_[other].outputs[i].data, bytes);
+      else
+        std::memset(to, 0xff, bytes);
     }
   }
 
-  void wipe(int set) {
+  /// Copies outputs away: what a thread writes after its call returned comes too late.
+  json keep(int set, int slot) {
     for (size_t i = 0; i < exchange_.outputs().size(); ++i)
-      std::memset(sets_[set].outputs[i].data, 0xff, span_bytes(exchange_.outputs()[i]));
+      std::memcpy(exchange_.output(slot, static_cast<int>(i)).data, sets_[set].outputs[i].data,
+                  span_bytes(exchange_.outputs()[i]));
+    return {{"set", set}, {"pairs", stirrers_[set].pairs()}};
   }
 
   const Clock& clock_;
@@ -161,30 +195,52 @@ class Worker {
   std::optional<Arena> arena_;
   std::unique_ptr<Contestant> contestant_;
   std::vector<TensorSet> sets_;
+  std::vector<Stirrer> stirrers_;
+  int64_t pairs_ = 0;
+  std::mt19937_64 random_;
+  std::vector<int> order_;
+  size_t next_ = 0;
 };
 
-json answer(std::optional<Worker>& worker, const json& m, const Factory& factory,
-            const Clock& clock) {
-  const std::string what = m.at("do");
-  if (what == "open") {
-    worker.emplace(m, factory, clock);
-    return json::object();
+/// Serves a judge: holds one contestant, to be timed or to be called.
+class Server {
+ public:
+  Server(const Factory& factory, const Clock& clock) : factory_(factory), clock_(clock) {}
+
+  json answer(const json& m) {
+    const std::string what = m.at("do");
+    if (what == "open") {
+      timed_.emplace(m, factory_, clock_);
+      return json::object();
+    }
+    if (what == "open callee") {
+      callee_ = std::make_unique<CalleeWorker>(m, factory_);
+      return callee_->opened();
+    }
+    if (what == "ceilings") return ceilings_here(m.at("threads"), m.at("repeats"));
+    if (what == "place") return timed_->place(m);
+    if (what == "run") return timed_->run(m);
+    if (what == "prepare") return callee_->prepare(m);
+    return callee_->call(m);
   }
-  if (what == "ceilings") return ceilings_here(m.at("threads"), m.at("repeats"));
-  if (what == "place") return worker->place(m);
-  if (what == "run") return worker->run(m);
-  return worker->keep(m);
-}
+
+ private:
+  const Factory& factory_;
+  const Clock& clock_;
+  std::optional<TimedWorker> timed_;
+  std::unique_ptr<CalleeWorker> callee_;
+};
 
 }  // namespace
 
 std::optional<int> serve_worker(int argc, char** argv, const Factory& factory, const Clock& clock) {
   if (argc < 2 || std::string_view(argv[1]) != kWorkerFlag) return {};
-  std::optional<Worker> worker;
+  look_ordinary(argc, argv);
+  Server server(factory, clock);
   while (const std::optional<json> message = receive(kWorkerSocket, -1)) {
     json reply;
     try {
-      reply = answer(worker, *message, factory, clock);
+      reply = server.answer(*message);
     } catch (const UserError& e) {
       reply = {{"refusal", e.what()}};
     } catch (const std::exception& e) {

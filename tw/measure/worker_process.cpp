@@ -28,20 +28,23 @@ struct Start {
   std::vector<std::string> environment;
   std::vector<char*> environment_pointers;
   cpu_set_t cpus;
-  int socket, exchange;
+  int socket;
+  Descriptors shared;
 
   [[noreturn]] void run() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sched_setaffinity(0, sizeof cpus, &cpus);
     // Libraries chat on standard output, which is the judge's.
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    // Both may lie where the other goes; copies above do not.
-    const int from_socket = fcntl(socket, F_DUPFD, 64),
-              from_exchange = fcntl(exchange, F_DUPFD, 64);
-    dup2(from_socket, kWorkerSocket);
-    dup2(from_exchange, kWorkerExchange);
-    close(from_socket);
-    close(from_exchange);
+    // All may lie where another goes; copies above do not.
+    const int from[] = {socket, shared.inputs, shared.outputs};
+    const int to[] = {kWorkerSocket, kWorkerInputs, kWorkerOutputs};
+    int above[3];
+    for (int i = 0; i < 3; ++i) above[i] = fcntl(from[i], F_DUPFD, 64);
+    for (int i = 0; i < 3; ++i) {
+      dup2(above[i], to[i]);
+      close(above[i]);
+    }
     char flag[32] = {};
     std::strncpy(flag, kWorkerFlag, sizeof flag - 1);
     char* arguments[] = {program.data(), flag, nullptr};
@@ -90,8 +93,8 @@ std::vector<std::string> environment_for(int threads) {
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(const std::string& program, const std::string& name, int exchange,
-                             int threads)
+WorkerProcess::WorkerProcess(const std::string& program, const std::string& name,
+                             Descriptors shared, int threads)
     : name_(name) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -101,7 +104,7 @@ WorkerProcess::WorkerProcess(const std::string& program, const std::string& name
               {},
               choose_cpus(threads),
               ends[1],
-              exchange};
+              shared};
   for (std::string& e : start.environment) start.environment_pointers.push_back(e.data());
   start.environment_pointers.push_back(nullptr);
   pid_ = fork();
@@ -123,15 +126,29 @@ WorkerProcess::~WorkerProcess() {
 }
 
 nlohmann::json WorkerProcess::ask(const nlohmann::json& message, double timeout_s) {
+  tell(message);
+  return hear(timeout_s);
+}
+
+void WorkerProcess::tell(const nlohmann::json& message) {
+  if (!send(socket_, message)) fail(last_words());
+}
+
+nlohmann::json WorkerProcess::hear(double timeout_s) {
   std::optional<nlohmann::json> reply;
   try {
-    if (send(socket_, message)) reply = receive(socket_, timeout_s);
+    reply = receive(socket_, timeout_s);
   } catch (const DeviceError& e) {
     fail(e.message());
   }
   if (!reply) fail(last_words());
   if (reply->contains("refusal")) throw UserError(reply->at("refusal"));
   if (reply->contains("error")) fail(reply->at("error"));
+  if (reply->contains("fault")) {
+    const std::string place = place_of ? place_of(reply->at("fault")) : "";
+    const std::string words = last_words();
+    fail(place.empty() ? words : place);
+  }
   return *reply;
 }
 
@@ -162,6 +179,13 @@ std::string WorkerProcess::last_words() {
 double WorkerProcess::cpu_s() const {
   clockid_t clock;
   return clock_getcpuclockid(pid_, &clock) == 0 ? seconds(clock) : 0;
+}
+
+int64_t WorkerProcess::data_bytes() const {
+  std::ifstream statm(fmt::format("/proc/{}/statm", pid_));
+  int64_t size = 0, resident = 0, shared = 0, text = 0, none = 0, data = 0;
+  statm >> size >> resident >> shared >> text >> none >> data;
+  return data * sysconf(_SC_PAGESIZE);
 }
 
 double machine_cpu_s() {

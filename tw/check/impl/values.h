@@ -24,6 +24,9 @@ class ValueStream {
   std::mt19937_64 random_;
 };
 
+/// Of all elements of an input, in row-major order: as far as its domain allows, those `wanted`.
+std::vector<double> input_values(const Argument& a, Values wanted, uint64_t seed);
+
 /// Strides in elements of a tensor laid out so; `output`s are never expanded.
 std::vector<int64_t> strides_of(Layout l, const std::vector<int64_t>& dims, DType t, bool output);
 

@@ -7,9 +7,10 @@
 
 namespace tw::measure {
 
-/// Descriptors that a worker is started with.
-inline constexpr int kWorkerSocket = 3, kWorkerExchange = 4;
-inline constexpr const char* kWorkerFlag = "--measure-worker";
+/// Descriptors that a worker is started with: a socket and two shared memories.
+inline constexpr int kWorkerSocket = 3, kWorkerInputs = 4, kWorkerOutputs = 5;
+/// With the number of what the two say to each other.
+inline constexpr const char* kWorkerFlag = "--measure-worker=2";
 
 /// Sends one message (length, then JSON text). False when the other end is gone.
 bool send(int socket, const nlohmann::json& message);
@@ -26,34 +27,5 @@ TensorSpec tensor_spec(const nlohmann::json& j);
 /// Bytes from the first to the last element of the tensor, rounded up to cache lines.
 int64_t span_bytes(const TensorSpec& t);
 TensorView view_of(const TensorSpec& t, void* data);
-
-/// Memory that the judge shares with its workers: inputs of every set, then room for the outputs of
-/// one set.
-class Exchange {
- public:
-  Exchange(std::vector<TensorSpec> inputs, std::vector<TensorSpec> outputs, int sets);
-  ~Exchange();
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-
-  /// Makes the memory (judge), or maps that of another process (worker).
-  void create();
-  void map(int descriptor);
-
-  int descriptor() const { return descriptor_; }
-  int sets() const { return sets_; }
-  const std::vector<TensorSpec>& inputs() const { return inputs_; }
-  const std::vector<TensorSpec>& outputs() const { return outputs_; }
-  TensorView input(int set, int index) const;
-  TensorView output(int index) const;
-
- private:
-  int64_t input_bytes() const;
-
-  std::vector<TensorSpec> inputs_, outputs_;
-  int sets_, descriptor_ = -1;
-  int64_t bytes_ = 0;
-  char* base_ = nullptr;
-};
 
 }  // namespace tw::measure

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <sys/types.h>
 
@@ -7,22 +8,34 @@
 
 namespace tw::measure {
 
+/// What a worker process is started with.
+struct Descriptors {
+  int inputs, outputs;
+};
+
 /// A process that holds one contestant. Killed by the destructor, and by the kernel when the judge
 /// dies. Every failure (crash, hang, refusal) is a DeviceError that names the contestant.
 class WorkerProcess {
  public:
   /// Starts `program` (empty: this one) as a worker on `threads` CPUs; the thread counts of the
   /// usual libraries are set in its environment.
-  WorkerProcess(const std::string& program, const std::string& name, int exchange, int threads);
+  WorkerProcess(const std::string& program, const std::string& name, Descriptors shared,
+                int threads);
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   nlohmann::json ask(const nlohmann::json& message, double timeout_s);
+  /// The halves of ask(): a worker may say several things in turn.
+  void tell(const nlohmann::json& message);
+  nlohmann::json hear(double timeout_s);
   /// All threads of the process are off the CPU between stop() and resume().
   void stop();
   void resume();
-  double cpu_s() const;  ///< CPU time of all its threads so far
+  double cpu_s() const;        ///< CPU time of all its threads so far
+  int64_t data_bytes() const;  ///< of memory that it allocated, touched or not
+  /// Says what lies at an address that the contestant may not touch; "" of others.
+  std::function<std::string(uint64_t address)> place_of;
 
  private:
   [[noreturn]] void fail(const std::string& why);

@@ -1,0 +1,245 @@
+#include "tw/check/judge.h"
+
+#include <fmt/format.h>
+#include <random>
+
+#include "tw/base/error.h"
+#include "tw/check/impl/arrangement.h"
+#include "tw/check/impl/values.h"
+#include "tw/measure/contestant.h"
+
+namespace tw::check {
+
+namespace {
+
+using Side = Arrangement::Side;
+
+constexpr Values kValues[] = {Values::uniform,  Values::unit,     Values::normal,
+                              Values::heavy,    Values::wide,     Values::offset,
+                              Values::integers, Values::impulses, Values::special};
+constexpr Layout kStrided[] = {Layout::unaligned, Layout::padded,   Layout::transposed,
+                               Layout::spread,    Layout::reversed, Layout::expanded};
+
+constexpr unsigned char kPoison = 0xff, kOtherPoison = 0x7b;
+constexpr double kSoon = 2e-3;     // for what comes late
+constexpr double kQuiet = 0.1;     // after which nothing may run
+constexpr double kMostBusy = 0.3;  // of a CPU, then
+constexpr int kSoak = 100, kTurns = 5;
+constexpr int64_t kGrowth = 256 << 10;  // of memory in kSoak calls, twice in a row
+
+}  // namespace
+
+/// The callable in a process, on two sets of tensors of one case.
+class Judge::Session {
+ public:
+  Session(const Case& c, const Judge& judge, Ruling& ruling)
+      : case_(c),
+        ruling_(ruling),
+        callee_(judge.callable_for(c), c.task,
+                {judge.settings_.threads, Arrangement::bytes(c.arguments, 2),
+                 judge.settings_.timeout_s, judge.settings_.worker}) {}
+
+  void lay(Layout layout, Side side, Values values, uint64_t seed) {
+    tensors_.emplace(callee_.memory(), case_.arguments, layout, side, 2);
+    values_ = values;
+    for (const int set : {0, 1}) {
+      tensors_->fill(set, values, seed + 100 + static_cast<uint64_t>(set));
+      tensors_->poison(set, kPoison);
+    }
+    callee_.prepare(tensors_->sets(), tensors_->pages());
+  }
+
+  /// New values, where the old ones lay.
+  void ask(int set, uint64_t seed) {
+    tensors_->fill(set, values_, seed);
+    want_[set] = case_.reference(tensors_->sets()[static_cast<size_t>(set)].inputs);
+  }
+
+  void call(const std::vector<int>& sets) {
+    ruling_.calls += static_cast<int>(sets.size());
+    callee_.run(sets);
+    for (const int set : sets) compare(set);
+    if (const std::string damage = tensors_->damage(); !damage.empty()) throw DeviceError(damage);
+  }
+
+  std::vector<std::string> contents(int set) const { return tensors_->contents(set); }
+  void poison(int set, unsigned char with) { tensors_->poison(set, with); }
+  void expect_same(int set, const std::vector<std::string>& before, const char* otherwise) const {
+    if (contents(set) != before) throw DeviceError(otherwise);
+  }
+  measure::Callee& callee() { return callee_; }
+
+ private:
+  void compare(int set) {
+    const std::vector<TensorView>& outputs = tensors_->sets()[static_cast<size_t>(set)].outputs;
+    const Worst worst = worst_error(want_[set], outputs);
+    for (const TensorView& v : outputs) ruling_.elements += v.count();
+    ruling_.worst = std::max(ruling_.worst, worst.ratio);
+    if (worst.ratio <= 1) return;
+    const TensorView& y = outputs[static_cast<size_t>(worst.output)];
+    throw DeviceError(
+        fmt::format("element {} of output {} is {}, wanted {}: {:.3g} times the allowed error",
+                    worst.index, worst.output, get(y, worst.index),
+                    want_[set].outputs[static_cast<size_t>(worst.output)].value[static_cast<size_t>(
+                        worst.index)],
+                    worst.ratio));
+  }
+
+  const Case& case_;
+  Ruling& ruling_;
+  measure::Callee callee_;
+  std::optional<Arrangement> tensors_;
+  Values values_ = Values::uniform;
+  Reference want_[2];
+};
+
+/// The calls on one arrangement.
+template <class Session>
+static void question(Session& s, uint64_t seed) {
+  s.ask(0, seed);
+  s.call({0});
+  const std::vector<std::string> first = s.contents(0);
+  s.callee().linger(kSoon);
+  s.expect_same(0, first, "an output changed after its call had returned");
+  s.ask(1, seed + 10);
+  s.call({1});
+  s.expect_same(0, first, "a call changed the output of another");
+  s.poison(0, kOtherPoison);
+  s.call({0});
+  s.expect_same(0, first, "a second call on the same inputs gives other bits");
+  s.ask(0, seed + 20);  // over the older result
+  s.call({0});
+}
+
+Judge::Judge(measure::ContestantSpec callable, Settings settings)
+    : callable_(std::move(callable)), settings_(std::move(settings)) {
+  if (settings_.seed == 0) settings_.seed = std::random_device{}();
+  ruling_.seed = settings_.seed;
+}
+
+measure::ContestantSpec Judge::callable_for(const Case& c) const {
+  measure::ContestantSpec spec = callable_;
+  if (!c.source.empty()) spec.source = c.source;
+  return spec;
+}
+
+/// Runs steps of a case; a fault of the callable is recorded, a refusal counted.
+template <class F>
+void Judge::guarded(const Case& c, F&& step) {
+  if (!ruling_.fault.empty()) return;
+  std::string where = c.label;
+  try {
+    step(where);
+  } catch (const DeviceError& e) {
+    ruling_.fault = where + ": " + e.message();
+  }
+}
+
+void Judge::check(const Case& c) {
+  ++ruling_.cases;
+  guarded(c, [&](std::string& where) {
+    Session s(c, *this, ruling_);
+    uint64_t seed = settings_.seed;
+    int turn = 0;
+    const auto run = [&](Layout layout, Values values) {
+      where = fmt::format("{}, {} {}", c.label, name(layout), name(values));
+      s.lay(layout, turn++ % 2 == 0 ? Side::end : Side::begin, values, seed += 1000);
+      question(s, seed);
+    };
+    try {
+      for (const Values v : kValues) run(Layout::contiguous, v);
+    } catch (const UserError&) {
+      ++ruling_.refused;
+      return;
+    }
+    for (const Layout layout : kStrided) {
+      try {
+        run(layout, Values::uniform);
+      } catch (const UserError&) {
+        continue;  // a clean no
+      }
+    }
+  });
+}
+
+void Judge::endure(const Case& c) {
+  guarded(c, [&](std::string& where) {
+    const auto fresh = [&](Session& s) {
+      s.lay(Layout::contiguous, Side::end, Values::normal, settings_.seed);
+      s.ask(0, settings_.seed);
+      s.call({0});
+      return s.contents(0);
+    };
+    std::vector<std::string> before;
+    {
+      Session other(c, *this, ruling_);
+      before = fresh(other);
+    }
+    Session s(c, *this, ruling_);
+    fresh(s);
+    s.expect_same(0, before, "another process gives other bits");
+    uint64_t seed = settings_.seed + 1;
+    where = c.label + ", two threads at once";
+    for (int turn = 0; turn < kTurns; ++turn) {
+      s.ask(0, ++seed);
+      s.ask(1, ++seed);
+      s.call({0, 1});
+    }
+    where = c.label + ", many calls";
+    int64_t grown[2];
+    for (int64_t& g : grown) {
+      const int64_t start = s.callee().data_bytes();
+      for (int i = 0; i < kSoak; ++i) {
+        s.ask(i % 2, ++seed);
+        s.call({i % 2});
+      }
+      g = s.callee().data_bytes() - start;
+    }
+    if (std::min(grown[0], grown[1]) >= kGrowth)
+      throw DeviceError(
+          fmt::format("its memory grows by {} bytes a call", (grown[0] + grown[1]) / (2 * kSoak)));
+    where = c.label + ", after its calls";
+    s.callee().linger(kQuiet);
+    if (const double busy = s.callee().linger(kQuiet) / kQuiet; busy > kMostBusy)
+      throw DeviceError(
+          fmt::format("it keeps {:.0f} % of a CPU busy when no call is under way", busy * 100));
+  });
+}
+
+void Judge::time(const Case& c, double least_us) {
+  measure::Job job;
+  job.task = c.task;
+  job.task.threads = settings_.threads;
+  std::vector<Argument> inputs;
+  for (const Argument& a : c.arguments) {
+    (a.output ? job.outputs : job.inputs)
+        .push_back({a.name, a.dtype, a.dims, {}, a.domain == Domain::sorted});
+    if (!a.output) inputs.push_back(a);
+  }
+  job.fill = [&](int input, const TensorView& to, uint64_t seed) {
+    const std::vector<double> elements =
+        input_values(inputs[static_cast<size_t>(input)], Values::uniform, seed);
+    for (size_t i = 0; i < elements.size(); ++i) set(to, static_cast<int64_t>(i), elements[i]);
+  };
+  job.verify = [&](const measure::TensorSet& s, uint64_t) {
+    return worst_error(c.reference(s.inputs), s.outputs).ratio;
+  };
+  guarded(c, [&](std::string& where) {
+    where += ", timed";
+    measure::Settings timing = settings_.timing;
+    timing.worker = settings_.worker;
+    timing.seed = settings_.seed;
+    timing.timeout_s = settings_.timeout_s;
+    const measure::Measured m = measure::compare(job, {callable_for(c)}, timing).all[0];
+    if (m.refused) return;
+    if (!m.failure.empty()) throw DeviceError(m.failure);
+    ruling_.time_us = m.time_us.median;
+    ruling_.timed = m.verified;
+    ruling_.worst = std::max(ruling_.worst, m.max_error);
+    if (m.time_us.median < least_us)
+      throw DeviceError(fmt::format("a call takes {:.4g} us, the least possible is {:.4g}",
+                                    m.time_us.median, least_us));
+  });
+}
+
+}  // namespace tw::check

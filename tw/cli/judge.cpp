@@ -1,0 +1,198 @@
+#include "tw/check/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <unistd.h>
+
+#include "tw/base/error.h"
+#include "tw/check/contestant.h"
+#include "tw/cli/bench_case.h"
+#include "tw/cli/bench_job.h"
+#include "tw/cli/call.h"
+#include "tw/cli/output.h"
+#include "tw/cli/verbs.h"
+#include "tw/jit/compiler.h"
+#include "tw/runtime/device.h"
+
+namespace tw::cli {
+
+namespace {
+
+using check::Case;
+using kernels::KernelEntry;
+using kernels::Problem;
+
+/// A shared object of ejected source, in a folder that goes with it.
+class BuiltSource {
+ public:
+  explicit BuiltSource(const std::filesystem::path& source) {
+    std::string folder = std::filesystem::temp_directory_path() / "tilewright-XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr)
+      throw EnvError(fmt::format("cannot make a folder like {}", folder));
+    folder_ = folder;
+    const std::filesystem::path wrapper = folder_ / "callable.cpp";
+    std::ofstream(wrapper) << fmt::format(
+        "#include \"{}\"\n"
+        "extern \"C\" __attribute__((visibility(\"default\"))) void* const tw_ejected;\n"
+        "void* const tw_ejected = reinterpret_cast<void*>(&{});\n",
+        std::filesystem::absolute(source).string(), function_in(source));
+    const std::string command = fmt::format("'{}' -std=c++17 -O2 -shared -fPIC -o '{}' '{}'",
+                                            find_compiler().path, library(), wrapper.string());
+    if (std::system(command.c_str()) != 0)
+      throw UserError(fmt::format("{} does not compile", source.string()));
+  }
+  ~BuiltSource() {
+    std::error_code unused;
+    std::filesystem::remove_all(folder_, unused);
+  }
+  BuiltSource(const BuiltSource&) = delete;
+  BuiltSource& operator=(const BuiltSource&) = delete;
+
+  std::string library() const { return folder_ / "callable.so"; }
+
+ private:
+  /// What the header beside the source declares.
+  static std::string function_in(std::filesystem::path source) {
+    const std::filesystem::path header = source.replace_extension(".h");
+    std::ifstream file(header);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    std::smatch found;
+    if (!std::regex_search(text, found, std::regex("\nint (\\w+)\\(const ")))
+      throw UserError(fmt::format("{} declares no function as 'eject' writes it", header.string()),
+                      "eject writes FILE.h beside FILE.cpp");
+    return found[1];
+  }
+
+  std::filesystem::path folder_;
+};
+
+Case case_of(const KernelEntry& k, const Problem& p, const Arguments& a) {
+  Case c{to_string(p),
+         {k.name, p.options, std::max(a.threads, 1)},
+         k.arguments(p),
+         [&k, p](std::span<const TensorView> in) { return k.reference(p, in); }};
+  if (a.callable == "ours") {
+    const CpuMachine& machine = Device::open("cpu:0").cpu();
+    const Mapping mapping = a.mapping.empty() ? Mapping{} : parse_mapping(a.mapping);
+    c.source = check::kernel_contestant("", k.trace(p, {machine, c.task.threads}), mapping).source;
+  }
+  return c;
+}
+
+/// Least time of the problem at rates that no machine of this kind reaches.
+double least_us(const KernelEntry& k, const Problem& p, int threads) {
+  constexpr double kBeyond = 3;
+  const measure::Ceilings c = measure::measure_ceilings(threads, "", 1);
+  const BenchCase bench{&k, p, threads};
+  const Program program = program_of(bench, Device::open("cpu:0").cpu());
+  const Work work = least_work(program, dims_of(program, bench));
+  return std::max(work.flops / c.f32_flops, static_cast<double>(work.bytes()) / c.cache.copy) /
+         kBeyond;
+}
+
+/// Of the problems, those that source of one form solves: that of the options it was made for.
+std::vector<Problem> solved_by(const std::filesystem::path& source, std::vector<Problem> problems) {
+  std::ifstream file(std::filesystem::path(source).replace_extension(".h"));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::erase_if(problems, [&](const Problem& p) {
+    const std::string form = to_string(p);
+    return text.find(form.substr(form.find(' ')) + ", ") == std::string::npos;
+  });
+  if (problems.empty())
+    throw UserError(fmt::format("{} was made for none of these problems", source.string()),
+                    "its header says for which, name that by --dtype and --option");
+  return problems;
+}
+
+/// The problem to be called many times: of middling size, so that it tells and takes no time.
+const Problem& telling(const KernelEntry& k, const std::vector<Problem>& problems) {
+  constexpr int64_t kBytes = 64 << 10;
+  const auto distance = [&](const Problem& p) {
+    return std::abs(
+        std::log2(static_cast<double>(std::max<int64_t>(tensor_bytes(k, p), 1)) / kBytes));
+  };
+  return *std::ranges::min_element(problems, {}, distance);
+}
+
+nlohmann::json to_json(const check::Ruling& r, const check::Audit& audit) {
+  return {{"problems", r.cases},
+          {"refused", r.refused},
+          {"calls", r.calls},
+          {"elements", r.elements},
+          {"time_us", r.time_us},
+          {"max_err_over_bound", r.worst},
+          {"timed_outputs", r.timed},
+          {"mutants", audit.mutants},
+          {"mutants_passed", audit.passed},
+          {"fault", r.fault},
+          {"seed", r.seed}};
+}
+
+std::string summary(const check::Ruling& r, const check::Audit& audit) {
+  std::string text = fmt::format(
+      "{} problem{}, {} refused, {} calls, {} elements, worst error {:.3f} of its bound", r.cases,
+      r.cases == 1 ? "" : "s", r.refused, r.calls, r.elements, r.worst);
+  if (r.timed > 0) text += fmt::format("; {:.4g} us a call, {} timed outputs", r.time_us, r.timed);
+  text += fmt::format("; {} of {} mutants of the reference told",
+                      audit.mutants - static_cast<int>(audit.passed.size()), audit.mutants);
+  return text;
+}
+
+}  // namespace
+
+int run_judge(const Arguments& a) {
+  if (a.target.empty())
+    throw UserError("--callable needs a kernel", "name the one that the callable computes");
+  const KernelEntry& k = kernels::kernel_named(a.target);
+  std::vector<Problem> problems = problems_of(k, a, k.sweep());
+  if (a.callable != "ours" && !std::filesystem::is_regular_file(a.callable))
+    throw UserError(fmt::format("--callable got '{}', which is no file", a.callable),
+                    "wanted FILE.so, FILE.cpp as 'eject' writes it, or 'ours'");
+  std::optional<BuiltSource> built;
+  measure::ContestantSpec spec{"callable", "peer", std::filesystem::absolute(a.callable)};
+  if (a.callable == "ours") spec = {k.name, "kernel", ""};
+  if (a.callable.ends_with(".cpp")) {
+    spec.source = built.emplace(a.callable).library();
+    problems = solved_by(a.callable, problems);
+  }
+
+  check::Judge::Settings settings;
+  settings.threads = std::max(a.threads, 1);
+  settings.timing.blocks = 6;
+  check::Judge judge(spec, settings);
+  for (size_t i = 0; i < problems.size(); ++i) {
+    show_progress(fmt::format("{} {}/{}", k.name, i + 1, problems.size()));
+    judge.check(case_of(k, problems[i], a));
+  }
+  const Problem& chosen = telling(k, problems);
+  const Case c = case_of(k, chosen, a);
+  const check::Audit audit = check::audit(c);
+  judge.endure(c);
+  judge.time(c, least_us(k, chosen, settings.threads));
+  show_progress("");
+
+  const check::Ruling& r = judge.ruling();
+  const bool idle = r.fault.empty() && r.refused == r.cases;
+  say(fmt::format("{} {}: {}\n", k.name, a.callable, summary(r, audit)), a);
+  if (!audit.passed.empty())
+    say(fmt::format("no check tells these from the reference: {}\n", fmt::join(audit.passed, ", ")),
+        a);
+  say(r.fault.empty() ? idle ? "REJECTED: it refuses every problem\n" : "ACCEPTED\n"
+                      : fmt::format("REJECTED: {}\n", r.fault),
+      a);
+  if (a.json) {
+    nlohmann::json row = to_json(r, audit);
+    row.update({{"kernel", k.name}, {"callable", a.callable}});
+    write_json(*a.json, {row});
+  }
+  return r.fault.empty() && !idle ? 0 : 1;
+}
+
+}  // namespace tw::cli

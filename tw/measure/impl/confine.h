@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+namespace tw::measure {
+
+/// From now on this process and its threads start no other process and no connection, signal and
+/// look into nobody else, write no file and stay on their CPUs. Forbidden system calls end it by
+/// SIGSYS, those that an honest library may try fail. "" or what the kernel refused.
+std::string confine();
+
+/// The name of a system call that confine() forbids; "system call 17" of another.
+std::string system_call_name(int number);
+
+/// Makes the process look like any other: its words and its name, and no variable of ours.
+void look_ordinary(int argc, char** argv);
+
+}  // namespace tw::measure
