@@ -122,7 +122,11 @@ MicroKernel load_boxes(const std::string& name, const std::vector<MicroBox>& box
   return m.shared(1024 + kBoxBytes + 8).make(copies, 32, body);
 }
 
-MicroKernel store_boxes(const std::string& name, const std::vector<MicroBox>& boxes) {
+/// Stores begin at no negative coordinate.
+MicroKernel store_boxes(const std::string& name, std::vector<MicroBox> boxes) {
+  for (MicroBox& b : boxes) {
+    for (int& at : b.at) at = std::max(at, 0);
+  }
   const size_t rank = boxes[0].dims.size();
   const std::string function = fmt::format("tw_tma_store_{}d", rank);
   MicroMaker m("boxes", name, {function});
@@ -157,13 +161,13 @@ MicroKernel store_boxes(const std::string& name, const std::vector<MicroBox>& bo
   return m.shared(1024 + kBoxBytes + 8).make(1, 32, body);
 }
 
-/// Of one to five axes, every swizzle, cut at every side.
+/// Of one to five axes, every swizzle, cut at every side. Rows begin with whole 16 bytes.
 std::vector<MicroBox> boxes_of(int rank) {
   switch (rank) {
     case 1:
       return {{u16, {40}, {16}, {8}, 0},
-              {u16, {40}, {24}, {-3}, 0},
-              {u16, {40}, {16}, {33}, 32},
+              {u16, {40}, {24}, {-8}, 0},
+              {u16, {40}, {16}, {32}, 32},
               {u16, {64}, {32}, {8}, 64},
               {u16, {200}, {64}, {136}, 128}};
     case 2:
@@ -173,11 +177,11 @@ std::vector<MicroBox> boxes_of(int rank) {
               {u16, {70, 64}, {64, 16}, {3, 48}, 32}};
     case 3:
       return {{u16, {3, 5, 16}, {2, 4, 16}, {-1, 2, 0}, 32},
-              {u16, {3, 5, 40}, {2, 4, 8}, {2, -1, 36}, 0},
+              {u16, {3, 5, 40}, {2, 4, 8}, {2, -1, 32}, 0},
               {u16, {3, 5, 40}, {2, 3, 32}, {1, 3, 16}, 64},
               {u16, {3, 5, 72}, {3, 5, 64}, {1, -2, 8}, 128}};
     case 4:
-      return {{u16, {2, 3, 4, 16}, {2, 2, 3, 8}, {1, -1, 2, 9}, 0},
+      return {{u16, {2, 3, 4, 16}, {2, 2, 3, 8}, {1, -1, 2, 8}, 0},
               {u16, {2, 3, 4, 16}, {1, 2, 3, 16}, {1, 2, -1, 0}, 32},
               {u16, {2, 3, 4, 64}, {2, 3, 4, 32}, {0, 0, 0, 40}, 64},
               {u16, {2, 3, 4, 64}, {2, 2, 4, 64}, {-1, 1, 1, -8}, 128}};
@@ -185,7 +189,7 @@ std::vector<MicroBox> boxes_of(int rank) {
       return {{u16, {2, 2, 3, 4, 64}, {1, 2, 2, 3, 64}, {1, 1, -1, 2, -32}, 128},
               {u16, {2, 2, 3, 4, 64}, {2, 2, 2, 3, 32}, {0, -1, 1, 1, 32}, 64},
               {u16, {2, 2, 3, 4, 16}, {2, 1, 3, 2, 16}, {1, 1, 0, 3, 0}, 32},
-              {u16, {2, 2, 3, 4, 16}, {1, 2, 3, 4, 8}, {0, 0, 0, 0, 4}, 0}};
+              {u16, {2, 2, 3, 4, 16}, {1, 2, 3, 4, 8}, {0, 0, 0, 0, 8}, 0}};
   }
 }
 

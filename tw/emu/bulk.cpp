@@ -43,7 +43,19 @@ void Machine::tensor(const char* kind, const void* map, void* shared, void* barr
     misuse(fmt::format("copies a box of {} axes of a tensor of {}", rank, copy.map.rank), line);
   expect_aligned(shared, kBoxAlignment, line);
   for (int i = 0; i < rank; ++i) copy.at[static_cast<size_t>(i)] = at[i];
+  check_corner(copy);
   copy.stores ? start_store(std::move(copy)) : start_load(std::move(copy), barrier, mask);
+}
+
+/// A GPU calls what is wrong here an illegal instruction.
+void Machine::check_corner(const BulkCopy& copy) {
+  const int64_t first = int64_t{copy.at[0]} * copy.map.element_bytes;
+  if (first % kTransferBytes != 0)
+    misuse(fmt::format("copies a box from byte {} of the fastest axis on: wanted a multiple of 16",
+                       first),
+           copy.line);
+  if (copy.stores && std::ranges::any_of(copy.at, [](int64_t at) { return at < 0; }))
+    misuse("stores a box whose first corner is at a negative coordinate", copy.line);
 }
 
 /// A run of bytes is a box of rows of 16.

@@ -211,6 +211,7 @@ class Machine {
             int32_t line);
   void start_load(BulkCopy copy, void* barrier, uint32_t mask);
   void start_store(BulkCopy copy);
+  void check_corner(const BulkCopy& copy);
   void cut(BulkCopy& copy, Block& block);
   void bulk_group(const char* kind, int32_t left, int32_t line);
   void run_copy(size_t index);
