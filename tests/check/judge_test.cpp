@@ -83,6 +83,13 @@ std::vector<Species> zoo() {
   return all;
 }
 
+/// Whether a fault has the words of a verdict, "these or those".
+bool says(const std::string& fault, const std::string& verdict) {
+  const size_t at = verdict.find(" or ");
+  if (at == std::string::npos) return !fault.empty() && fault.find(verdict) != std::string::npos;
+  return says(fault, verdict.substr(0, at)) || says(fault, verdict.substr(at + 4));
+}
+
 class Zoo : public testing::TestWithParam<Species> {
  protected:
   static void TearDownTestSuite() {
@@ -103,7 +110,7 @@ TEST_P(Zoo, IsJudgedAsThePageSays) {
     EXPECT_GT(r.timed, 0);
     accepted += r.fault.empty();
   } else {
-    EXPECT_THAT(r.fault, HasSubstr(s.verdict));
+    EXPECT_TRUE(says(r.fault, s.verdict)) << r.fault;
     rejected += !r.fault.empty();
   }
 }
@@ -116,7 +123,7 @@ TEST_P(TimedZoo, IsRejectedByTheTimerAloneWhereThePageSays) {
   const Ruling r = time_only({s.name, "peer", s.file()});
   std::cout << "timed: " << s.name << ' ' << (r.fault.empty() ? "accepted" : "rejected: ")
             << r.fault << '\n';
-  EXPECT_EQ(r.fault.empty() ? "accepted" : "rejected", s.timed);
+  if (s.timed != "either") EXPECT_EQ(r.fault.empty() ? "accepted" : "rejected", s.timed);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Zoo, testing::ValuesIn(zoo()),
