@@ -102,7 +102,7 @@ LoadedText loaded_text(std::shared_ptr<const Module> module) {
 std::optional<int> line_of(const LoadedText& text, Place place) {
   const uint32_t value = place.bits & Place::kValue;
   if (!place.has(Place::kIsCode)) return static_cast<int>(value);
-  return line_of_code(text.path, value);
+  return line_of_code(text.path, value, text.file);
 }
 
 }  // namespace tw::emu
