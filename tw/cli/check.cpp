@@ -55,12 +55,13 @@ static Judged judge_emulated(const KernelEntry& k, const std::vector<Problem>& p
       for (const RunKernel& r : runners)
         for (size_t layout = 0; layout < (text ? options.layouts.size() : 1); ++layout)
           sweep.add(to_string(p), subject_of(k, p, r));
-      return Judged{sweep.verdict(), sweep.worst(), sweep.elements()};
+      return Judged{sweep.verdict(), sweep.worst(), sweep.elements(), text ? text->ran() : 0};
     };
     const Judged one = judged_apart(judge, a.seeds, a.timeout, to_string(p));
     if (!one.faults.empty()) all.faults += (all.faults.empty() ? "" : "\n") + one.faults;
     all.worst = std::max(all.worst, one.worst);
     all.elements += one.elements;
+    all.ran |= one.ran;
   }
   return all;
 }
@@ -77,6 +78,12 @@ static nlohmann::json check_kernel(const KernelEntry& k, const std::vector<Probl
                   j.elements, j.worst, j.faults.empty() ? "right" : "WRONG"),
       a);
   if (!j.faults.empty()) say(j.faults + "\n", a);
+  for (size_t i = 0; text && j.faults.empty() && i < text->count(); ++i)
+    if ((j.ran >> i & 1) == 0)
+      say(fmt::format("  '{}' did not run: it takes tensors whose rows begin at multiples of 16 "
+                      "bytes\n",
+                      text->name(i)),
+          a);
   row.update({{"elements", j.elements}, {"max_err_over_bound", j.worst}, {"faults", j.faults}});
   return row;
 }

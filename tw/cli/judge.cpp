@@ -44,6 +44,7 @@ std::string told(const Error& e) { return fmt::format("{} {}", e.exit_code(), e.
       all.faults += one.faults;
       all.worst = std::max(all.worst, one.worst);
       all.elements += one.elements;
+      all.ran |= one.ran;
       write_all(fd, std::string(1, kEndOfSeed));
     }
   } catch (const DeviceError& e) {
@@ -53,7 +54,8 @@ std::string told(const Error& e) { return fmt::format("{} {}", e.exit_code(), e.
   } catch (const std::exception& e) {
     error = told(InternalError(e.what()));
   }
-  if (error.empty()) error = fmt::format("0 {} {} {}", all.worst, all.elements, all.faults);
+  if (error.empty())
+    error = fmt::format("0 {} {} {} {}", all.worst, all.elements, all.ran, all.faults);
   write_all(fd, kEndOfAll + error);
   _exit(0);
 }
@@ -89,7 +91,7 @@ Judged result_of(const std::string& text) {
   Judged j;
   in >> code;
   if (code != 0) throw_again(code, text.substr(text.find(' ') + 1));
-  in >> j.worst >> j.elements;
+  in >> j.worst >> j.elements >> j.ran;
   in.get();
   j.faults.assign(std::istreambuf_iterator<char>(in), {});
   return j;

@@ -10,6 +10,7 @@ struct Judged {
   std::string faults;  ///< one a line; empty: none
   double worst = 0;    ///< error over bound
   int64_t elements = 0;
+  uint64_t ran = 0;  ///< bit k: kernel k of a file did
 };
 
 /// judge(seed) for seeds from 1 to `seeds`, in a process of its own, until one finds a fault. A

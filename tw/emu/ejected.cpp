@@ -153,7 +153,7 @@ struct EjectedKernels::State {
   EjectedSource source;
   Signature signature;
   std::vector<Compiled> kernels = {};  ///< those that rely on more come first
-  mutable uint64_t launches = 0;
+  uint64_t launches = 0, ran = 0;
 
   State(const EjectedSource& s, const Program& p)
       : source(s), signature(p.name, launch_spec(p), {}) {
@@ -214,20 +214,24 @@ EjectedKernels::~EjectedKernels() = default;
 
 size_t EjectedKernels::count() const { return state_->kernels.size(); }
 const std::string& EjectedKernels::name(size_t k) const { return state_->kernels[k].launch.entry; }
+uint64_t EjectedKernels::ran() const { return state_->ran; }
 
 void EjectedKernels::run(size_t k, const std::vector<TensorView>& inputs,
                          const std::vector<TensorView>& outputs) const {
   const Call call(state_->signature, inputs, outputs, {});
   if (call.empty_grid()) return;
   const LaunchSpec& spec = state_->signature.spec();
-  const State::Compiled* kernel = &state_->kernels[k];
+  size_t taken = k;
   for (size_t i = 0; i < spec.args.size(); ++i) {
     const TensorView t = call.argument(i);
     if (spec.args[i].workspace) continue;
-    expect_strides(t, kernel->facts.params[i], spec.args[i].name);
-    if (!has_addresses(t, kernel->facts.params[i])) kernel = &state_->kernels.back();
+    const ParamFacts& facts = state_->kernels[k].facts.params[i];
+    expect_strides(t, facts, spec.args[i].name);
+    if (!has_addresses(t, facts)) taken = state_->kernels.size() - 1;
   }
-  emu::run_call(kernel->loaded, state_->source.text, kernel->launch, call, state_->launches++);
+  const State::Compiled& kernel = state_->kernels[taken];
+  state_->ran |= uint64_t{1} << taken;
+  emu::run_call(kernel.loaded, state_->source.text, kernel.launch, call, state_->launches++);
 }
 
 }  // namespace tw

@@ -40,6 +40,7 @@ class EjectedKernels {
   /// Kernel's. DeviceError for a report that is not clean; schedules count on as those of "emu:0".
   void run(size_t k, const std::vector<TensorView>& inputs,
            const std::vector<TensorView>& outputs) const;
+  uint64_t ran() const;  ///< bit k: kernel k did
 
  private:
   struct State;

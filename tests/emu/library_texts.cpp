@@ -1,0 +1,242 @@
+#include "tests/emu/library_texts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "tw/base/error.h"
+#include "tw/base/round.h"
+#include "tw/check/guarded.h"
+#include "tw/emit/cpu/emit_cpu.h"
+#include "tw/emit/cuda/emit_cuda.h"
+#include "tw/emu/emulator.h"
+#include "tw/passes/pipeline.h"
+#include "tw/runtime/launch.h"
+
+namespace tw::test {
+namespace {
+
+using check::Guarded;
+using kernels::KernelEntry;
+using kernels::Problem;
+using Views = std::vector<TensorView>;
+
+constexpr int64_t kMostElements = 20'000;
+
+/// Of all tensors together; -1 where one has none.
+int64_t elements_of(const KernelEntry& entry, const Problem& p) {
+  int64_t sum = 0;
+  for (const check::Argument& a : entry.arguments(p)) {
+    int64_t count = 1;
+    for (const int64_t n : a.dims) count *= n;
+    if (count <= 0) return -1;
+    sum += count;
+  }
+  return sum;
+}
+
+bool is_tiny(const KernelEntry& entry, const Problem& p) {
+  const int64_t n = elements_of(entry, p);
+  return n > 0 && n <= kMostElements;
+}
+
+Program traced(const KernelEntry& entry, const Problem& p) {
+  Program program = entry.trace(p, Target(gpu_named("sm_90a")));
+  drop_messages(program, true);
+  canonicalize(program);
+  return program;
+}
+
+Signature signature_of(const Program& p) { return {p.name, launch_spec(p), {}}; }
+
+/// Rows longer by as much as nobody else's, in steps that keep what the text may rely on.
+std::vector<int64_t> own_strides(const TensorView& t, const ParamFacts& facts, int64_t number) {
+  const int64_t rank = t.rank();
+  if (rank < 2 || is_packed(t.dtype) || facts.unit_axis != rank - 1 || facts.zero_stride != 0)
+    return t.strides;
+  const int64_t run = 16 / bytes(t.dtype), step = facts.aligned ? run : 1;
+  std::vector<int64_t> wider = t.dims;
+  wider.back() = round_up(wider.back(), step) + step * number;
+  if (!facts.aligned && wider.back() % run == 0) ++wider.back();
+  for (size_t axis = 1; axis + 1 < wider.size(); ++axis) wider[axis] += number % 2;
+  return contiguous_strides(wider, t.dtype);
+}
+
+/// Tensors of a call, copied to others whose gaps are poison, and back.
+class OwnStrides {
+ public:
+  OwnStrides(const Views& all, const Specialisation& facts) : host_(all) {
+    for (size_t i = 0; i < all.size(); ++i)
+      copies_.push_back(std::make_unique<Guarded>(
+          all[i].dtype, all[i].dims,
+          own_strides(all[i], facts.params[i], static_cast<int64_t>(i) + 1)));
+    for (size_t i = 0; i < all.size(); ++i) move(all[i], copies_[i]->view());
+  }
+  Views views(size_t begin, size_t end) const {
+    Views some;
+    for (size_t i = begin; i < end; ++i) some.push_back(copies_[i]->view());
+    return some;
+  }
+  /// Also what was written beside the tensors.
+  void take_back() const {
+    for (size_t i = 0; i < host_.size(); ++i) {
+      move(copies_[i]->view(), host_[i]);
+      if (const std::string damage = copies_[i]->damage(); !damage.empty())
+        throw DeviceError("between rows: " + damage);
+    }
+  }
+
+ private:
+  static void move(const TensorView& from, const TensorView& to) {
+    for (int64_t i = 0; i < from.count(); ++i) {
+      const uint64_t code = load_bits(from.dtype, from.data, offset(from, i));
+      store_bits(to.dtype, to.data, offset(to, i), code);
+    }
+  }
+  static int64_t offset(const TensorView& t, int64_t i) {
+    int64_t at = 0;
+    for (size_t axis = t.dims.size(); axis-- > 0; i /= t.dims[axis])
+      at += i % t.dims[axis] * t.strides[axis];
+    return at;
+  }
+  Views host_;
+  std::vector<std::unique_ptr<Guarded>> copies_;
+};
+
+Views joined(const Views& a, const Views& b) {
+  Views all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+/// A launch of the text on such tensors. Throws UserError where it does not serve them.
+void launch(const LibraryText& text, const Signature& signature, const std::string& body,
+            const Views& in, const Views& out, uint64_t seed) {
+  const Call call(signature, in, out, {});
+  if (!(call.specialisation() == text.facts)) throw UserError("other facts");
+  Views args;
+  std::vector<Tensor> workspace;
+  for (size_t i = 0; i < text.launch.args.size(); ++i) {
+    args.push_back(call.argument(i));
+    if (!text.launch.args[i].workspace) continue;
+    TensorView& t = args.back();
+    workspace.push_back(host_tensor(t.dtype, t.dims));
+    t.data = workspace.back().data<char>();
+    std::memset(t.data, 0, static_cast<size_t>(byte_count(t.dtype, t.dims)));
+  }
+  const int64_t blocks = 2 * text.launch.cluster;
+  const EmuReport report =
+      run_emulated(text.prelude + body, text.launch, args, call.dims(),
+                   {.seed = seed, .resident = static_cast<int>(blocks), .blocks = blocks});
+  if (!report.clean()) throw DeviceError(report.text);
+}
+
+}  // namespace
+
+std::string LibraryText::label() const {
+  return fmt::format("{} {}", entry->name, to_string(made_for));
+}
+
+std::vector<LibraryForm> library_forms() {
+  std::vector<LibraryForm> all;
+  for (const KernelEntry& entry : kernels::kernel_list()) {
+    for (const DType t : entry.dtypes)
+      if (!tiny_problems({&entry, t}).empty()) all.push_back({&entry, t});
+  }
+  return all;
+}
+
+std::vector<Problem> tiny_problems(const LibraryForm& form) {
+  std::vector<Problem> all;
+  for (const Problem& listed : form.entry->sweep()) {
+    if (listed.dtype != form.dtype) continue;
+    const Problem p = complete(*form.entry, listed);
+    if (is_tiny(*form.entry, p)) all.push_back(p);
+  }
+  return all;
+}
+
+LibraryText library_text(const KernelEntry& entry, const Problem& p) {
+  Program program = traced(entry, p);
+  const Signature signature = signature_of(program);
+  std::vector<Guarded> tensors;
+  Views in, out;
+  for (const check::Argument& a : entry.arguments(p)) {
+    tensors.emplace_back(a.dtype, a.dims);
+    (a.output ? out : in).push_back(tensors.back().view());
+  }
+  LibraryText text{&entry, p, Call(signature, in, out, {}).specialisation(), {}, {}, {}, {}};
+  const Mapping mapping{"cuda1", {}};
+  run_passes(program, cuda_passes(), {machine_named("generic"), mapping, text.facts});
+  const EmittedCuda e =
+      emit_cuda(program, text.facts, gpu_named("sm_90a"), mapping, false, cpu::Thread::emulated);
+  text.launch = e.launch;
+  const size_t args = e.text.find("struct Args {");
+  text.prelude = e.text.substr(0, args);
+  text.body = e.text.substr(args);
+  return text;
+}
+
+std::string fault_of(const LibraryText& text, const Problem& p, const std::string& body,
+                     uint64_t seed) {
+  const Signature signature = signature_of(traced(*text.entry, text.made_for));
+  check::Sweep sweep({.values = {check::Values::uniform, check::Values::integers},
+                      .layouts = {},
+                      .refuses_aliases = false,
+                      .whole = false,
+                      .seed = seed + 1});
+  const auto run = [&](const Views& in, const Views& out) {
+    const OwnStrides own(joined(in, out), text.facts);
+    const Views own_in = own.views(0, in.size()),
+                own_out = own.views(in.size(), in.size() + out.size());
+    if (!(Call(signature, own_in, own_out, {}).specialisation() == text.facts))
+      return launch(text, signature, body, in, out, seed++);
+    launch(text, signature, body, own_in, own_out, seed++);
+    own.take_back();
+  };
+  try {
+    sweep.add(to_string(p), {.arguments = text.entry->arguments(p),
+                             .run = run,
+                             .reference = [&](std::span<const TensorView> in) {
+                               return text.entry->reference(p, in);
+                             }});
+  } catch (const DeviceError& e) {
+    return e.what();
+  }
+  return sweep.verdict();
+}
+
+std::string fault_of(const LibraryText& text, const std::string& body, uint64_t seed) {
+  for (const Problem& p : text.problems) {
+    if (std::string fault = fault_of(text, p, body, seed); !fault.empty()) return fault;
+  }
+  return "";
+}
+
+void find_problems(LibraryText& text, const std::vector<Problem>& form, size_t most) {
+  std::vector<Problem> candidates = {text.made_for};
+  for (const auto& [times, more] : {std::pair<int64_t, int64_t>{3, 0}, {2, 3}}) {
+    Problem p = text.made_for;
+    for (auto& [axis, extent] : p.shape) extent = times * extent + more;
+    candidates.push_back(p);
+    for (const auto& [axis, extent] : text.made_for.shape) {
+      Problem one = text.made_for;
+      one.shape[axis] = times * extent + more;
+      candidates.push_back(one);
+    }
+  }
+  candidates.insert(candidates.end(), form.begin(), form.end());
+  for (const Problem& p : candidates) {
+    if (text.problems.size() == most) return;
+    if (p.options != text.made_for.options ||
+        std::ranges::find(text.problems, p) != text.problems.end())
+      continue;
+    try {
+      if (is_tiny(*text.entry, p) && fault_of(text, p, text.body, 0).empty())
+        text.problems.push_back(p);
+    } catch (const UserError&) {  // constants of the text
+    }
+  }
+}
+
+}  // namespace tw::test

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tw/kernels/entry.h"
+#include "tw/target/launch_spec.h"
+#include "tw/target/specialisation.h"
+
+namespace tw::test {
+
+/// Emulated text of a kernel of the library, with launches that come to all of it.
+struct LibraryText {
+  const kernels::KernelEntry* entry;
+  kernels::Problem made_for;  ///< whose tiles it has
+  Specialisation facts;
+  std::string prelude, body;  ///< from the arguments' struct on
+  LaunchSpec launch;
+  std::vector<kernels::Problem> problems;  ///< that it serves
+  std::string label() const;
+};
+
+/// A kernel of the library and a type of its sweep.
+struct LibraryForm {
+  const kernels::KernelEntry* entry;
+  DType dtype;
+};
+std::vector<LibraryForm> library_forms();
+
+/// The problems of the form's sweep that are not empty and small enough for the emulator.
+std::vector<kernels::Problem> tiny_problems(const LibraryForm& form);
+
+/// The text for the problem, tiled as for an H200, without problems that it serves.
+LibraryText library_text(const kernels::KernelEntry& entry, const kernels::Problem& p);
+
+/// Of the made-for problem, of larger ones (as even, and ragged) and of the form's others, the
+/// first so many that the text serves: same facts, and clean.
+void find_problems(LibraryText& text, const std::vector<kernels::Problem>& form, size_t most);
+
+/// What a launch of every problem shows with `body` in place of the text's own; empty: clean and
+/// right. Two blocks do the instances of the grid in turn; each tensor has strides of its own, and
+/// what lies between its rows is poison.
+std::string fault_of(const LibraryText& text, const std::string& body, uint64_t seed);
+std::string fault_of(const LibraryText& text, const kernels::Problem& p, const std::string& body,
+                     uint64_t seed);
+
+}  // namespace tw::test
