@@ -29,7 +29,7 @@ using kernels::Problem;
 constexpr uint64_t kSeedsOfLibrary = 4;
 constexpr rlim_t kSecondsOfLibrary =
     10;  // of one process; all launches of a text take less than two
-constexpr size_t kMostProblems = 6;
+constexpr size_t kMostProblems = 10;
 
 /// What became of a text.
 struct Outcome {
@@ -196,7 +196,7 @@ TEST(LibraryMutants, LaunchesRunClean) {
 /// One that is known: the barrier of a sum over a block's warps.
 TEST(LibraryMutants, ABarrierLessIsCaught) {
   const kernels::KernelEntry& entry = kernels::kernel_named("softmax");
-  LibraryText text = library_text(entry, complete(entry, {{{"m", 3}, {"n", 300}}}));
+  LibraryText text = library_text(entry, complete(entry, {{{"m", 3}, {"n", 3000}}}));
   find_problems(text, {}, 1);
   ASSERT_EQ(text.problems.size(), 1u);
   EXPECT_EQ(outcome_of(text, text.body).kind, Outcome::Kind::same_object);

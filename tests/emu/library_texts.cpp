@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <fmt/format.h>
 
 #include "tw/base/error.h"
@@ -21,7 +22,7 @@ using kernels::KernelEntry;
 using kernels::Problem;
 using Views = std::vector<TensorView>;
 
-constexpr int64_t kMostElements = 20'000;
+constexpr int64_t kMostElements = 60'000;
 
 /// Of all tensors together; -1 where one has none.
 int64_t elements_of(const KernelEntry& entry, const Problem& p) {
@@ -180,7 +181,8 @@ LibraryText library_text(const KernelEntry& entry, const Problem& p) {
 std::string fault_of(const LibraryText& text, const Problem& p, const std::string& body,
                      uint64_t seed) {
   const Signature signature = signature_of(traced(*text.entry, text.made_for));
-  check::Sweep sweep({.values = {check::Values::uniform, check::Values::integers},
+  using enum check::Values;
+  check::Sweep sweep({.values = {uniform, integers, special},
                       .layouts = {},
                       .refuses_aliases = false,
                       .whole = false,
@@ -213,30 +215,57 @@ std::string fault_of(const LibraryText& text, const std::string& body, uint64_t 
   return "";
 }
 
-void find_problems(LibraryText& text, const std::vector<Problem>& form, size_t most) {
-  std::vector<Problem> candidates = {text.made_for};
-  for (const auto& [times, more] : {std::pair<int64_t, int64_t>{3, 0}, {2, 3}}) {
-    Problem p = text.made_for;
-    for (auto& [axis, extent] : p.shape) extent = times * extent + more;
-    candidates.push_back(p);
-    for (const auto& [axis, extent] : text.made_for.shape) {
-      Problem one = text.made_for;
-      one.shape[axis] = times * extent + more;
-      candidates.push_back(one);
-    }
-  }
-  candidates.insert(candidates.end(), form.begin(), form.end());
-  for (const Problem& p : candidates) {
-    if (text.problems.size() == most) return;
-    if (p.options != text.made_for.options ||
-        std::ranges::find(text.problems, p) != text.problems.end())
-      continue;
+namespace {
+
+/// Finds out what a text serves.
+class Search {
+ public:
+  Search(LibraryText& text, size_t most) : text_(text), most_(most) {}
+
+  bool full() const { return text_.problems.size() >= most_ || seconds_ > kMostSeconds; }
+  /// Whether the text serves the problem, which it then has.
+  bool take(const Problem& p) {
+    if (full() || p.options != text_.made_for.options) return false;
+    if (std::ranges::find(text_.problems, p) != text_.problems.end()) return true;
     try {
-      if (is_tiny(*text.entry, p) && fault_of(text, p, text.body, 0).empty())
-        text.problems.push_back(p);
+      const std::clock_t begin = std::clock();
+      if (!is_tiny(*text_.entry, p) || !fault_of(text_, p, text_.body, 0).empty()) return false;
+      const double took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+      if (took > kMostSeconds / 3) return false;
+      seconds_ += took;
     } catch (const UserError&) {  // constants of the text
+      return false;
     }
+    text_.problems.push_back(p);
+    return true;
   }
+  /// The problem with some axes as long as that.
+  bool take_with(const std::vector<std::string>& axes, int64_t extent) {
+    Problem p = text_.made_for;
+    for (const std::string& axis : axes) p.shape[axis] = extent;
+    return take(p);
+  }
+
+ private:
+  static constexpr double kMostSeconds = 1.2;
+  LibraryText& text_;
+  size_t most_;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+void find_problems(LibraryText& text, const std::vector<Problem>& form, size_t most) {
+  Search search(text, most);
+  if (!search.take(text.made_for)) return;
+  // Axes that are no constants of the text; past a tile's end, ragged and of whole runs.
+  std::vector<std::string> axes;
+  for (const auto& [axis, extent] : text.made_for.shape)
+    if (search.take_with({axis}, 131) || search.take_with({axis}, 192)) axes.push_back(axis);
+  for (const int64_t extent : {131, 192, 67, 80}) search.take_with(axes, extent);
+  for (const Problem& p : form) search.take(p);
+  for (const std::string& axis : axes)
+    for (const int64_t extent : {1100, 2304}) search.take_with({axis}, extent);
 }
 
 }  // namespace tw::test

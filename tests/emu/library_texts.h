@@ -34,8 +34,8 @@ std::vector<kernels::Problem> tiny_problems(const LibraryForm& form);
 /// The text for the problem, tiled as for an H200, without problems that it serves.
 LibraryText library_text(const kernels::KernelEntry& entry, const kernels::Problem& p);
 
-/// Of the made-for problem, of larger ones (as even, and ragged) and of the form's others, the
-/// first so many that the text serves: same facts, and clean.
+/// Of the made-for problem, of ones with longer axes and of the form's others, the first so many
+/// that the text serves: they have the same facts, are clean, and take no long time.
 void find_problems(LibraryText& text, const std::vector<kernels::Problem>& form, size_t most);
 
 /// What a launch of every problem shows with `body` in place of the text's own; empty: clean and
