@@ -16,7 +16,7 @@
 
 #include "tw/base/error.h"
 #include "tw/emu/impl/text.h"
-#include "tw/jit/compiler.h"
+#include "tw/jit/nvrtc.h"
 
 #include "tests/emu/library_texts.h"
 #include "tests/emu/mutate.h"
@@ -29,11 +29,11 @@ using kernels::Problem;
 constexpr uint64_t kSeedsOfLibrary = 4;
 constexpr rlim_t kSecondsOfLibrary =
     10;  // of one process; all launches of a text take less than two
-constexpr size_t kMostProblems = 10;
+constexpr size_t kMostProblems = 12;
 
 /// What became of a text.
-struct Outcome {
-  enum class Kind : uint8_t { clean, fault, killed, late, no_text, same_object } kind = Kind::clean;
+struct LibraryOutcome {
+  enum class Kind : uint8_t { clean, fault, killed, late, no_text, same_code } kind = Kind::clean;
   std::string text = {};
 };
 
@@ -45,21 +45,21 @@ std::string told_by(std::FILE* file) {
   return text;
 }
 
-Outcome judged(const LibraryText& text, const std::string& body, uint64_t seeds) {
+LibraryOutcome judged_text(const LibraryText& text, const std::string& body, uint64_t seeds) {
   try {
     emu::load_text(text.prelude + body, text.launch.entry);
   } catch (const InternalError& e) {
-    return {Outcome::Kind::no_text, e.what()};
+    return {LibraryOutcome::Kind::no_text, e.what()};
   }
   for (uint64_t seed = 0; seed < seeds; ++seed) {
     if (std::string fault = fault_of(text, body, 100 * seed); !fault.empty())
-      return {Outcome::Kind::fault, fault};
+      return {LibraryOutcome::Kind::fault, fault};
   }
   return {};
 }
 
 /// In a child, for texts that crash or never end. Time is the child's own, not that of compilers.
-Outcome judged_in_child(const LibraryText& text, const std::string& body, uint64_t seeds) {
+LibraryOutcome judged_in_child(const LibraryText& text, const std::string& body, uint64_t seeds) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
   std::fflush(nullptr);
   const pid_t pid = fork();
@@ -68,7 +68,7 @@ Outcome judged_in_child(const LibraryText& text, const std::string& body, uint64
     const rlimit limit{kSecondsOfLibrary, kSecondsOfLibrary + 1}, no_core{0, 0};
     setrlimit(RLIMIT_CPU, &limit);
     setrlimit(RLIMIT_CORE, &no_core);
-    const Outcome o = judged(text, body, seeds);
+    const LibraryOutcome o = judged_text(text, body, seeds);
     std::fputs(o.text.c_str(), file.get());
     std::fflush(file.get());
     _exit(static_cast<int>(o.kind));
@@ -77,25 +77,28 @@ Outcome judged_in_child(const LibraryText& text, const std::string& body, uint64
   while (waitpid(pid, &status, 0) != pid) {
   }
   if (WIFEXITED(status))
-    return {static_cast<Outcome::Kind>(WEXITSTATUS(status)), told_by(file.get())};
+    return {static_cast<LibraryOutcome::Kind>(WEXITSTATUS(status)), told_by(file.get())};
   const bool late = WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL;
-  return {late ? Outcome::Kind::late : Outcome::Kind::killed,
+  return {late ? LibraryOutcome::Kind::late : LibraryOutcome::Kind::killed,
           fmt::format("signal {}", WTERMSIG(status))};
 }
 
-std::string object_of(const std::string& text) {
-  return compile_shared(find_compiler(),
-                        {"-std=c++17", "-O2", "-g0", "-s", "-fPIC", "-shared", "-nostdlib",
-                         "-fno-exceptions", "-ffp-contract=off", "-Wl,--build-id=none", "-w"},
-                        text);
+/// Whether a GPU would run the same instructions: then the text is no mutant.
+bool same_on_gpu(const LibraryText& text, const std::string& body) {
+  const auto cubin = [&](const std::string& with) {
+    return compile_cubin(find_nvrtc(), "sm_90a", text.cuda_prelude + with, false).cubin;
+  };
+  try {
+    return cubin(body) == cubin(text.body);
+  } catch (const Error&) {
+    return false;
+  }
 }
 
-Outcome outcome_of(const LibraryText& text, const std::string& body) {
-  Outcome o = judged_in_child(text, body, kSeedsOfLibrary);
-  if (o.kind == Outcome::Kind::clean &&
-      object_of(emu::with_starter(text.prelude + body, text.launch.entry)) ==
-          object_of(emu::with_starter(text.prelude + text.body, text.launch.entry)))
-    o.kind = Outcome::Kind::same_object;
+LibraryOutcome outcome_of_text(const LibraryText& text, const std::string& body) {
+  LibraryOutcome o = judged_in_child(text, body, kSeedsOfLibrary);
+  if (o.kind == LibraryOutcome::Kind::clean && same_on_gpu(text, body))
+    o.kind = LibraryOutcome::Kind::same_code;
   return o;
 }
 
@@ -106,7 +109,7 @@ class Library {
 
   /// The text of one of the form's problems; null where it serves none.
   const LibraryText* text(size_t form, uint32_t random) {
-    const std::vector<Problem> problems = tiny_problems(forms_[form]);
+    const std::vector<Problem> problems = small_problems(forms_[form]);
     const size_t chosen = random % problems.size();
     const auto [found, is_new] = texts_.try_emplace({form, chosen});
     if (is_new) {
@@ -121,30 +124,31 @@ class Library {
   std::map<std::pair<size_t, size_t>, std::optional<LibraryText>> texts_;
 };
 
-struct Tally {
-  std::map<Outcome::Kind, size_t> of;
+struct LibraryTally {
+  std::map<LibraryOutcome::Kind, size_t> of;
 
   size_t caught() const {
     size_t sum = 0;
     for (const auto& [kind, n] : of)
-      sum += kind == Outcome::Kind::fault || kind == Outcome::Kind::killed ||
-                     kind == Outcome::Kind::late
+      sum += kind == LibraryOutcome::Kind::fault || kind == LibraryOutcome::Kind::killed ||
+                     kind == LibraryOutcome::Kind::late
                  ? n
                  : 0;
     return sum;
   }
   size_t raw() const {
-    const auto clean = of.find(Outcome::Kind::clean);
+    const auto clean = of.find(LibraryOutcome::Kind::clean);
     return caught() + (clean == of.end() ? 0 : clean->second);
   }
   void print(size_t tried, size_t forms) {
     std::cout << fmt::format(
-        "{} random mutants of {} kernels and types tried; {} do not compile, {} have the same "
-        "object code\n"
+        "{} random mutants of {} kernels and types tried; {} do not compile, {} become the same "
+        "code of a GPU\n"
         "{} raw mutants of the library, {} caught, {:.1f} %; {} of them by a signal, {} by time\n",
-        tried, forms, of[Outcome::Kind::no_text], of[Outcome::Kind::same_object], raw(), caught(),
+        tried, forms, of[LibraryOutcome::Kind::no_text], of[LibraryOutcome::Kind::same_code], raw(),
+        caught(),
         100.0 * static_cast<double>(caught()) / static_cast<double>(std::max<size_t>(raw(), 1)),
-        of[Outcome::Kind::killed], of[Outcome::Kind::late]);
+        of[LibraryOutcome::Kind::killed], of[LibraryOutcome::Kind::late]);
   }
 };
 
@@ -159,7 +163,7 @@ TEST(LibraryMutants, AreCaught) {
   Library library;
   std::mt19937 random(1);
   std::set<std::string> tried;
-  Tally tally;
+  LibraryTally tally;
   while (tried.size() < count_of_mutants()) {
     const size_t form = random() % library.forms().size();
     const uint32_t problem = random(), place = random();
@@ -168,9 +172,9 @@ TEST(LibraryMutants, AreCaught) {
     const std::vector<RuleMutant> all = mutants_of(text->body);
     const RuleMutant& mutant = all[place % all.size()];
     if (!tried.insert(text->label() + " " + mutant.name).second) continue;
-    const Outcome o = outcome_of(*text, mutant.text);
+    const LibraryOutcome o = outcome_of_text(*text, mutant.text);
     ++tally.of[o.kind];
-    if (o.kind == Outcome::Kind::clean)
+    if (o.kind == LibraryOutcome::Kind::clean)
       std::cout << "survives | " << text->label() << " | " << mutant.name << std::endl;
   }
   tally.print(tried.size(), library.forms().size());
@@ -187,23 +191,23 @@ TEST(LibraryMutants, LaunchesRunClean) {
     const LibraryText* text = library.text(form, 0);
     ASSERT_NE(text, nullptr) << library.forms()[form].entry->name;
     problems += text->problems.size();
-    const Outcome o = judged_in_child(*text, text->body, 2);
-    EXPECT_EQ(o.kind, Outcome::Kind::clean) << text->label() << o.text;
+    const LibraryOutcome o = judged_in_child(*text, text->body, 2);
+    EXPECT_EQ(o.kind, LibraryOutcome::Kind::clean) << text->label() << o.text;
   }
   std::cout << fmt::format("{} texts, {} launches of them\n", texts, problems);
 }
 
-/// One that is known: the barrier of a sum over a block's warps.
+/// One that is known: the barrier of a sum over a block's warps, of rows that are held.
 TEST(LibraryMutants, ABarrierLessIsCaught) {
   const kernels::KernelEntry& entry = kernels::kernel_named("softmax");
   LibraryText text = library_text(entry, complete(entry, {{{"m", 3}, {"n", 3000}}}));
   find_problems(text, {}, 1);
   ASSERT_EQ(text.problems.size(), 1u);
-  EXPECT_EQ(outcome_of(text, text.body).kind, Outcome::Kind::same_object);
-  const size_t at = text.body.find("tw_sync();");
+  EXPECT_EQ(outcome_of_text(text, text.body).kind, LibraryOutcome::Kind::same_code);
+  const size_t at = text.body.rfind("tw_sync();", text.body.find("__global__"));
   ASSERT_NE(at, std::string::npos);
-  const Outcome o = outcome_of(text, std::string(text.body).replace(at, 10, ";"));
-  EXPECT_EQ(o.kind, Outcome::Kind::fault);
+  const LibraryOutcome o = outcome_of_text(text, std::string(text.body).replace(at, 10, ";"));
+  EXPECT_EQ(o.kind, LibraryOutcome::Kind::fault);
   EXPECT_TRUE(o.text.starts_with("race") || o.text.starts_with("uninitialised")) << o.text;
 }
 

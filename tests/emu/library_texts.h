@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@ struct LibraryText {
   const kernels::KernelEntry* entry;
   kernels::Problem made_for;  ///< whose tiles it has
   Specialisation facts;
-  std::string prelude, body;  ///< from the arguments' struct on
+  std::string prelude, body;  ///< behind the struct of the arguments
+  std::string cuda_prelude;   ///< what stands in front of the body on a GPU
   LaunchSpec launch;
   std::vector<kernels::Problem> problems;  ///< that it serves
   std::string label() const;
@@ -29,10 +31,14 @@ struct LibraryForm {
 std::vector<LibraryForm> library_forms();
 
 /// The problems of the form's sweep that are not empty and small enough for the emulator.
-std::vector<kernels::Problem> tiny_problems(const LibraryForm& form);
+std::vector<kernels::Problem> small_problems(const LibraryForm& form);
 
 /// The text for the problem, tiled as for an H200, without problems that it serves.
-LibraryText library_text(const kernels::KernelEntry& entry, const kernels::Problem& p);
+LibraryText library_text(const kernels::KernelEntry& entry, const kernels::Problem& p,
+                         const std::map<std::string, int64_t>& knobs = {});
+
+/// How many instances each of two blocks does, at least.
+int64_t tiles_of_a_block(const LibraryText& text, const kernels::Problem& p);
 
 /// Of the made-for problem, of ones with longer axes and of the form's others, the first so many
 /// that the text serves: they have the same facts, are clean, and take no long time.

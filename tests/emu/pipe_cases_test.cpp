@@ -19,12 +19,12 @@ using kernels::Problem;
 using Views = std::vector<TensorView>;
 
 /// Runs a program; calls of one count on in schedules.
-struct Runner {
+struct PipeRunner {
   std::string name;
   std::function<void(const Views& inputs, const Views& outputs)> run;
 };
 
-Runner emulated(const Program& p, const std::string& mapping) {
+PipeRunner emulated_runner(const Program& p, const std::string& mapping) {
   register_emulator();
   CompileOptions options;
   options.mapping = parse_mapping(mapping);
@@ -32,11 +32,11 @@ Runner emulated(const Program& p, const std::string& mapping) {
 }
 
 /// The interpreter, the CPU, and the emulator with each mapping.
-std::vector<Runner> runners(const Program& p, const std::vector<std::string>& mappings) {
-  std::vector<Runner> all = {
+std::vector<PipeRunner> pipe_runners(const Program& p, const std::vector<std::string>& mappings) {
+  std::vector<PipeRunner> all = {
       {"interp", [p](const Views& in, const Views& out) { interpret(p, in, out); }},
       {"cpu:0", compile(p, Device::open("cpu:0"))}};
-  for (const std::string& mapping : mappings) all.push_back(emulated(p, mapping));
+  for (const std::string& mapping : mappings) all.push_back(emulated_runner(p, mapping));
   return all;
 }
 
@@ -73,7 +73,7 @@ TEST(PipeCases, PIPE_01) {
     return sum;
   };
   for (const bool product : {false, true}) {
-    for (const Runner& r : runners(reader_before_overwrite(product), kStages)) {
+    for (const PipeRunner& r : pipe_runners(reader_before_overwrite(product), kStages)) {
       const Tensor y = host_tensor(f32, {32, 32});
       r.run({x0, x, b}, {y});
       for (int64_t i = 0; i < y.count(); ++i) {
@@ -93,7 +93,7 @@ TEST(PipeCases, PIPE_02) {
   store(shared.tile({0}, {32}), cast(k.iota({32}, 0), i32));
   store(Y.tile({0}, {512}), gather(shared, {k.iota({512}, 0) % 32}));
   constexpr int kRuns = 1000;
-  for (const Runner& r : runners(k.finish(), {"cuda1 warps=16"})) {
+  for (const PipeRunner& r : pipe_runners(k.finish(), {"cuda1 warps=16"})) {
     for (int run = 0; run < (r.name == "interp" ? 1 : kRuns); ++run) {
       const Tensor y = host_tensor(i32, {512});
       r.run({}, {y});
@@ -136,8 +136,8 @@ TEST(PipeCases, PIPE_03) {
   const Views in = {a, b};
   const check::Reference want = gemm.reference(p, in);
   for (const bool late : {false, true}) {
-    for (const Runner& r :
-         runners(cleared_operands(late), {"cuda1 stages=2", "cuda1 stages=3", "cuda1 stages=4"})) {
+    for (const PipeRunner& r : pipe_runners(
+             cleared_operands(late), {"cuda1 stages=2", "cuda1 stages=3", "cuda1 stages=4"})) {
       const Tensor c = host_tensor(f16, {kSize, kSize});
       const Views out = {c};
       r.run(in, out);
@@ -147,8 +147,8 @@ TEST(PipeCases, PIPE_03) {
 }
 
 /// One head of attention and its gradients' inputs, of f16 values with a deviation of 3.
-struct Backward {
-  Backward(int64_t batch, int64_t sq, int64_t skv) {
+struct BackwardCase {
+  BackwardCase(int64_t batch, int64_t sq, int64_t skv) {
     const KernelEntry& forward = kernels::kernel_named("attention");
     problem = {
         {{"batch", batch}, {"heads", 1}, {"kv_heads", 1}, {"sq", sq}, {"skv", skv}, {"head", 128}},
@@ -169,7 +169,8 @@ struct Backward {
 };
 
 /// Each of so many runs is within its bound, and all have the same bits.
-void expect_repeats(const KernelEntry& entry, const Backward& c, const Device& device, int runs) {
+void expect_repeats(const KernelEntry& entry, const BackwardCase& c, const Device& device,
+                    int runs) {
   const Problem p = complete(entry, c.problem);
   const Kernel kernel = compile(entry.trace(p, device.target()), device);
   const Views in(c.tensors.begin(), c.tensors.end());
@@ -197,7 +198,7 @@ void expect_repeats(const KernelEntry& entry, const Backward& c, const Device& d
 /// can say: a schedule of the emulator is another order of the same text.
 TEST(PipeCases, PIPE_04) {
   register_emulator();
-  const Backward part(1, 512, 128), tiny(2, 70, 128);
+  const BackwardCase part(1, 512, 128), tiny(2, 70, 128);
   for (const char* name : {"attention_backward_queries", "attention_backward_keys"}) {
     const KernelEntry& entry = kernels::kernel_named(name);
     expect_repeats(entry, part, Device::open("cpu:0"), 50);
