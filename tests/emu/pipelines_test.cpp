@@ -59,7 +59,7 @@ TEST_P(Pipelines, RunCleanAndRight) {
   const Pipeline p =
       pipeline(GetParam().name, kernel_text(GetParam().name), Config(GetParam().config));
   uint64_t seed = 0;
-  const std::string fault = first_fault(p, seeds(8), &seed);
+  const std::string fault = first_fault(p, seeds(8), &seed).text;
   runs += seed + 1;
   alarms += fault.empty() ? 0 : 1;
   EXPECT_EQ(fault, "");
