@@ -2,6 +2,8 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <stdexcept>
@@ -15,6 +17,7 @@
 namespace tw::test {
 namespace {
 
+constexpr const char* kCacheFolder = "TW_CACHE_DIR";
 constexpr rlim_t kSecondsApart = 10;  // a launch takes less than one
 
 Verdict judged(const std::string& kernel, const std::string& text, const std::string& config,
@@ -41,6 +44,20 @@ std::string all_of(std::FILE* file) {
 }
 
 }  // namespace
+
+ScratchCache::ScratchCache()
+    : folder_((std::filesystem::temp_directory_path() / "emu-XXXXXX").string()) {
+  const char* before = std::getenv(kCacheFolder);
+  before_ = before ? before : "";
+  if (!mkdtemp(folder_.data())) throw std::runtime_error("no folder " + folder_);
+  setenv(kCacheFolder, folder_.c_str(), 1);
+}
+
+ScratchCache::~ScratchCache() {
+  before_.empty() ? unsetenv(kCacheFolder) : setenv(kCacheFolder, before_.c_str(), 1);
+  std::error_code error;
+  std::filesystem::remove_all(folder_, error);
+}
 
 Verdict judged_apart(const std::string& kernel, const std::string& text, const std::string& config,
                      uint64_t seeds) {

@@ -86,6 +86,7 @@ class PipelineMutants : public testing::TestWithParam<size_t> {
 
 TEST_P(PipelineMutants, HaveTheirVerdict) {
   const Change c = all_changes()[GetParam()];
+  const ScratchCache scratch;
   const Verdict v = judged_apart(c.kernel, changed_text(c), c.config, kSeedsOfMutant);
   std::cout << "mutant | " << c.what << " | " << c.kernel << " " << c.config << " | " << c.verdict
             << " | " << (v.kind == Verdict::Kind::clean ? "clean" : v.text) << std::endl;

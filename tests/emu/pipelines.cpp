@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
 #include "tw/base/error.h"
 #include "tw/check/bound.h"
+#include "tw/emit/cuda/prelude_cuda.h"
 
 #include "tests/support/normal.h"
 
@@ -39,6 +41,15 @@ Pipeline pipeline(const std::string& name, const std::string& text, const Config
          : name == "ring" ? ring_pipeline(text, config)
          : name == "gemm" ? gemm_pipeline(text, config)
                           : fa_pipeline(text, config);
+}
+
+std::string cuda_text(const Pipeline& p) {
+  const std::string& program = p.launch.program;
+  std::set<std::string> used;
+  for (const std::string& name : cuda::thread_function_names()) {
+    if (program.find(name) != std::string::npos) used.insert(name);
+  }
+  return cuda::thread_prelude(used, cpu::Thread::cuda) + program;
 }
 
 Verdict first_fault(const Pipeline& p, uint64_t seeds, uint64_t* seed) {

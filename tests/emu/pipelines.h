@@ -35,6 +35,9 @@ std::string kernel_text(const std::string& name);
 /// made for and how large the problem is.
 Pipeline pipeline(const std::string& name, const std::string& text, const Config& config);
 
+/// The text that NVRTC compiles for a GPU.
+std::string cuda_text(const Pipeline& p);
+
 /// What came of a launch.
 struct Verdict {
   enum class Kind : uint8_t {

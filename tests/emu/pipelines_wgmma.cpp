@@ -164,7 +164,7 @@ void make_odd_queries(const Attention& a, const Tensor& q, const Tensor& k) {
   for (int64_t row = 1; row < a.heads * a.sq; row += 2) {
     const int64_t head = row / a.sq, seen = a.seen(row % a.sq);
     for (int64_t d = 0; d < kHead && seen > 0; ++d) {
-      const int64_t key = head / a.shared_by * a.sk + row * 37 % seen;
+      const int64_t key = head / a.shared_by * a.sk + row / 2 * 37 % seen;
       set(q, row * kHead + d, 16 * get(k, key * kHead + d));
     }
   }

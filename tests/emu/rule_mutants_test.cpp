@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tw/jit/compiler.h"
+#include "tw/jit/nvrtc.h"
 
 #include "tests/emu/apart.h"
 #include "tests/emu/mutate.h"
@@ -37,44 +38,54 @@ const std::map<std::string, std::vector<const char*>> kRuleLaunches = {
       "st=3 bm=256 bn=64 bkb=256 m=264 n=72 k=328", "st=4 eb=1 m=256 n=128 k=512",
       "st=4 bn=48 epw=16 cwg=1 bm=64 m=128 n=96 k=328"}},
     {"fa",
-     {"bnk=16 sq=130 sk=144 heads=2 causal=1 odd=1", "sq=200 sk=300 heads=2 kvdiv=2 odd=1",
+     {"bnk=16 sq=131 sk=145 heads=2 causal=1 odd=1", "sq=200 sk=300 heads=2 kvdiv=2 odd=1",
       "causal=1 sq=200 sk=328 heads=3 hsec=2 odd=1", "bnk=176 osep=0 causal=1 sq=256 sk=400",
       "nwg=3 bnk=80 sq=392 sk=248 heads=2", "ppg=0 bnk=176 osep=0 sq=200 sk=400 heads=2",
-      "causal=1 bnk=48 sq=129 sk=70 odd=1", "bnk=16 sq=80 sk=200 heads=3 seeds=32",
-      "nwg=3 bnk=16 sq=200 sk=72 heads=3 seeds=32"}},
+      "causal=1 bnk=48 sq=129 sk=70 odd=1", "causal=1 bnk=16 sq=200 sk=40",
+      "bnk=16 sq=80 sk=193 heads=3 seeds=32", "nwg=3 bnk=16 sq=200 sk=79 heads=3 seeds=32"}},
 };
 
-/// What the compiler makes of a launch's program: its text behind the preprocessor, or its code.
-std::string compiled(const std::string& kernel, const std::string& text, const char* config,
-                     const std::vector<std::string>& flags) {
-  const std::string program = pipeline(kernel, text, Config(config)).launch.program;
-  return compile_shared(find_compiler(), flags, with_prelude(program));
+struct Rule {
+  std::string kernel;
+  RuleMutant mutant;
+  std::string name() const { return kernel + " " + mutant.name; }
+};
+
+enum class Form : uint8_t { preprocessed, object, cubin };
+
+/// What compilers make of a launch's program: its text behind the preprocessor, its code on this
+/// machine without the numbers of lines, or its code on a GPU.
+std::string compiled(const Rule& rule, const std::string& text, const char* config, Form form) {
+  static const std::vector<std::string> kText = {"-std=c++17", "-E", "-P", "-w"};
+  static const std::vector<std::string> kCode = {"-std=c++17",
+                                                 "-O2",
+                                                 "-g0",
+                                                 "-s",
+                                                 "-fPIC",
+                                                 "-shared",
+                                                 "-nostdlib",
+                                                 "-fno-exceptions",
+                                                 "-ffp-contract=off",
+                                                 "-w",
+                                                 "-Wl,--build-id=none",
+                                                 "-D__builtin_LINE()=0"};
+  const Pipeline p = pipeline(rule.kernel, text, Config(config));
+  if (form == Form::cubin) return compile_cubin(find_nvrtc(), "sm_90a", cuda_text(p), false).cubin;
+  return compile_shared(find_compiler(), form == Form::object ? kCode : kText,
+                        with_prelude(p.launch.program));
 }
 
-bool same(const std::string& kernel, const std::string& text, const char* config,
-          const std::vector<std::string>& flags) {
+/// Whether the mutant's is that of the text as it was.
+bool same(const Rule& rule, const char* config, Form form) {
   static std::map<std::string, std::string> originals;
-  std::string& original = originals[fmt::format("{} {} {}", kernel, config, fmt::join(flags, " "))];
-  if (original.empty()) original = compiled(kernel, kernel_text(kernel), config, flags);
-  return original == compiled(kernel, text, config, flags);
+  std::string& original =
+      originals[fmt::format("{} {} {}", rule.kernel, config, static_cast<int>(form))];
+  if (original.empty()) original = compiled(rule, kernel_text(rule.kernel), config, form);
+  return original == compiled(rule, rule.mutant.text, config, form);
 }
-
-const std::vector<std::string> kPreprocess = {"-std=c++17", "-E", "-P", "-w"},
-                               kObject = {"-std=c++17",
-                                          "-O2",
-                                          "-g0",
-                                          "-s",
-                                          "-fPIC",
-                                          "-shared",
-                                          "-nostdlib",
-                                          "-fno-exceptions",
-                                          "-ffp-contract=off",
-                                          "-Wl,--build-id=none",
-                                          "-D__builtin_LINE()=0",
-                                          "-w"};
 
 struct Outcome {
-  enum class Kind : uint8_t { caught, no_text, same_object, survives, failed } kind;
+  enum class Kind : uint8_t { caught, no_text, same_object, same_cubin, survives, failed } kind;
   Verdict verdict;
 };
 
@@ -96,30 +107,32 @@ Outcome::Kind outcome_of(Verdict::Kind kind) {
   return Outcome::Kind::failed;
 }
 
-/// All launches with one seed, then those that the change has not left as they were with more.
-Outcome outcome_of(const std::string& kernel, const std::string& text) {
-  std::vector<const char*> differ;
-  for (const char* config : kRuleLaunches.at(kernel)) {
-    if (same(kernel, text, config, kPreprocess)) continue;
-    const Verdict v = judged_apart(kernel, text, config, 1);
-    if (v.kind != Verdict::Kind::clean) return {outcome_of(v.kind), v};
-    differ.push_back(config);
-  }
-  std::erase_if(differ, [&](const char* c) { return same(kernel, text, c, kObject); });
-  if (differ.empty()) return {Outcome::Kind::same_object, {}};
-  for (const char* config : differ) {
-    const auto seeds = static_cast<uint64_t>(Config(config)("seeds", kSeedsOfRule));
-    const Verdict v = judged_apart(kernel, text, config, seeds);
-    if (v.kind != Verdict::Kind::clean) return {outcome_of(v.kind), v};
-  }
-  return {Outcome::Kind::survives, {}};
+uint64_t seeds_of(const char* config) {
+  return static_cast<uint64_t>(Config(config)("seeds", kSeedsOfRule));
 }
 
-struct Rule {
-  std::string kernel;
-  RuleMutant mutant;
-  std::string name() const { return kernel + " " + mutant.name; }
-};
+/// All launches with one seed, then those that the change has not left as they were with more. Of a
+/// mutant that is proven to be none, the first launch.
+Outcome outcome_of(const Rule& rule, bool is_proven) {
+  const ScratchCache scratch;
+  std::vector<const char*> differ;
+  for (const char* config : kRuleLaunches.at(rule.kernel)) {
+    if (same(rule, config, Form::preprocessed)) continue;
+    const Verdict v = judged_apart(rule.kernel, rule.mutant.text, config, 1);
+    if (v.kind != Verdict::Kind::clean) return {outcome_of(v.kind), v};
+    if (is_proven) return {Outcome::Kind::survives, {}};
+    differ.push_back(config);
+  }
+  std::erase_if(differ, [&](const char* c) { return same(rule, c, Form::object); });
+  if (differ.empty()) return {Outcome::Kind::same_object, {}};
+  for (const char* config : differ) {
+    const Verdict v = judged_apart(rule.kernel, rule.mutant.text, config, seeds_of(config));
+    if (v.kind != Verdict::Kind::clean) return {outcome_of(v.kind), v};
+  }
+  const bool same_cubins = std::all_of(differ.begin(), differ.end(),
+                                       [&](const char* c) { return same(rule, c, Form::cubin); });
+  return {same_cubins ? Outcome::Kind::same_cubin : Outcome::Kind::survives, {}};
+}
 
 std::vector<Rule> rules() {
   std::vector<Rule> all;
@@ -180,6 +193,8 @@ struct Tally {
     ++tried;
     ++outcomes[o.kind];
     if (o.kind == Outcome::Kind::caught) ++caught[o.verdict.kind];
+    if (o.kind == Outcome::Kind::same_cubin)
+      std::cout << "has the same code on a GPU | " << rule.name() << std::endl;
     if (o.kind != Outcome::Kind::survives) return;
     ++(is_proven ? proven : survive);
     std::cout << (is_proven ? "is equivalent | " : "survives | ") << rule.name() << std::endl;
@@ -189,15 +204,15 @@ struct Tally {
     const size_t raw = all_caught() + proven + survive, effective = all_caught() + survive;
     std::cout << fmt::format(
         "{} of {} mutants tried, chosen at random; {} do not compile, {} have the same object "
-        "code\n"
+        "code, {} the same code on a GPU\n"
         "{} raw mutants, {} caught, {}: {} by a report, {} by wrong numbers, {} by time, {} by a "
         "signal, {} refused\n"
         "{} survive, {} of them proven equivalent; of the {} others {} caught\n",
-        tried, all, outcomes[Outcome::Kind::no_text], outcomes[Outcome::Kind::same_object], raw,
-        all_caught(), percent(all_caught(), raw), caught[Verdict::Kind::report],
-        caught[Verdict::Kind::numbers], caught[Verdict::Kind::late], caught[Verdict::Kind::killed],
-        caught[Verdict::Kind::refused], proven + survive, proven, effective,
-        percent(all_caught(), effective));
+        tried, all, outcomes[Outcome::Kind::no_text], outcomes[Outcome::Kind::same_object],
+        outcomes[Outcome::Kind::same_cubin], raw, all_caught(), percent(all_caught(), raw),
+        caught[Verdict::Kind::report], caught[Verdict::Kind::numbers], caught[Verdict::Kind::late],
+        caught[Verdict::Kind::killed], caught[Verdict::Kind::refused], proven + survive, proven,
+        effective, percent(all_caught(), effective));
   }
 };
 
@@ -211,7 +226,7 @@ TEST(RuleMutants, AreCaught) {
   Tally tally;
   for (const Rule& rule : all) {
     const bool proven = proofs.count(rule.name()) != 0;
-    const Outcome o = outcome_of(rule.kernel, rule.mutant.text);
+    const Outcome o = outcome_of(rule, proven);
     tally.add(rule, o, proven);
     EXPECT_FALSE(proven && o.kind == Outcome::Kind::caught) << rule.name() << o.verdict.text;
     EXPECT_NE(o.kind, Outcome::Kind::failed) << rule.name() << o.verdict.text;
@@ -228,7 +243,7 @@ TEST(RuleMutants, LaunchesRunClean) {
   for (const auto& launches : kRuleLaunches) {
     for (size_t i = 0; i < launches.second.size(); i += few ? 8 : 1) {
       const Verdict v = judged_apart(launches.first, kernel_text(launches.first),
-                                     launches.second[i], few ? 1 : kSeedsOfRule);
+                                     launches.second[i], few ? 1 : seeds_of(launches.second[i]));
       EXPECT_EQ(v.kind, Verdict::Kind::clean) << launches.first << launches.second[i] << v.text;
     }
   }
