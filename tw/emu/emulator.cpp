@@ -210,9 +210,12 @@ EmuReport report(const Finding& finding, const LoadedText& loaded, const std::st
 }
 
 /// Where the first byte of shared memory lies for text that rounds up and for hardware: a multiple
-/// of 16 behind what the system keeps, and no more.
+/// of 16 behind what the system keeps, and no more. Of eight seeds one has the place where nothing
+/// is left to round up, as mostly on hardware, and one that where most is.
 uint32_t shared_base(uint64_t seed) {
   constexpr uint32_t kKept = 1024, kStep = 16, kSteps = 64;
+  if (seed % 8 == 3) return kKept;
+  if (seed % 8 == 7) return kKept + kStep;
   return kKept + kStep * Random(~seed).below(kSteps);
 }
 
