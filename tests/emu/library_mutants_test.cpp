@@ -18,6 +18,7 @@
 #include "tw/emu/impl/text.h"
 #include "tw/jit/nvrtc.h"
 
+#include "tests/emu/apart.h"
 #include "tests/emu/library_texts.h"
 #include "tests/emu/mutate.h"
 
@@ -29,7 +30,6 @@ using kernels::Problem;
 constexpr uint64_t kSeedsOfLibrary = 4;
 constexpr rlim_t kSecondsOfLibrary =
     10;  // of one process; all launches of a text take less than two
-constexpr size_t kMostProblems = 12;
 
 /// What became of a text.
 struct LibraryOutcome {
@@ -102,6 +102,17 @@ LibraryOutcome outcome_of_text(const LibraryText& text, const std::string& body)
   return o;
 }
 
+size_t count_of_mutants() {
+  const char* text = std::getenv("TW_EMU_LIBRARY_MUTANTS");
+  return text != nullptr ? std::strtoul(text, nullptr, 10) : 6;
+}
+
+/// With the suite of tests little time goes into launches.
+Effort effort() {
+  if (count_of_mutants() < 100) return {.problems = 3, .seconds = 0.3, .elements = 20'000};
+  return {.problems = 12, .seconds = 2, .elements = 100'000};
+}
+
 /// Texts by form and problem, made when they are asked for.
 class Library {
  public:
@@ -114,7 +125,7 @@ class Library {
     const auto [found, is_new] = texts_.try_emplace({form, chosen});
     if (is_new) {
       found->second = library_text(*forms_[form].entry, problems[chosen]);
-      find_problems(*found->second, problems, kMostProblems);
+      find_problems(*found->second, problems, effort());
     }
     return found->second->problems.empty() ? nullptr : &*found->second;
   }
@@ -152,14 +163,10 @@ struct LibraryTally {
   }
 };
 
-size_t count_of_mutants() {
-  const char* text = std::getenv("TW_EMU_LIBRARY_MUTANTS");
-  return text != nullptr ? std::strtoul(text, nullptr, 10) : 6;
-}
-
 /// A kernel and type, a problem of it and a place of its text, each at random: no kernel counts
 /// more because its text is long.
 TEST(LibraryMutants, AreCaught) {
+  const ScratchCache cache;
   Library library;
   std::mt19937 random(1);
   std::set<std::string> tried;
@@ -176,6 +183,9 @@ TEST(LibraryMutants, AreCaught) {
     ++tally.of[o.kind];
     if (o.kind == LibraryOutcome::Kind::clean)
       std::cout << "survives | " << text->label() << " | " << mutant.name << std::endl;
+    if (tried.size() % 25 == 0)
+      std::cout << fmt::format("after {}: {} of {}", tried.size(), tally.caught(), tally.raw())
+                << std::endl;
   }
   tally.print(tried.size(), library.forms().size());
   EXPECT_GE(100 * tally.caught(), 93 * (tried.size() < 100 ? 0 : tally.raw()));
@@ -186,7 +196,7 @@ TEST(LibraryMutants, AreCaught) {
 TEST(LibraryMutants, LaunchesRunClean) {
   Library library;
   size_t texts = 0, problems = 0;
-  const size_t step = count_of_mutants() < 100 ? 12 : 1;
+  const size_t step = count_of_mutants() < 100 ? 25 : 1;
   for (size_t form = 0; form < library.forms().size(); form += step, ++texts) {
     const LibraryText* text = library.text(form, 0);
     ASSERT_NE(text, nullptr) << library.forms()[form].entry->name;
@@ -201,7 +211,7 @@ TEST(LibraryMutants, LaunchesRunClean) {
 TEST(LibraryMutants, ABarrierLessIsCaught) {
   const kernels::KernelEntry& entry = kernels::kernel_named("softmax");
   LibraryText text = library_text(entry, complete(entry, {{{"m", 3}, {"n", 3000}}}));
-  find_problems(text, {}, 1);
+  find_problems(text, {}, {.problems = 1, .seconds = 1, .elements = 20'000});
   ASSERT_EQ(text.problems.size(), 1u);
   EXPECT_EQ(outcome_of_text(text, text.body).kind, LibraryOutcome::Kind::same_code);
   const size_t at = text.body.rfind("tw_sync();", text.body.find("__global__"));

@@ -22,7 +22,8 @@ using kernels::KernelEntry;
 using kernels::Problem;
 using Views = std::vector<TensorView>;
 
-constexpr int64_t kMostElements = 200'000;
+/// Of a problem of the sweep.
+constexpr int64_t kMostElements = 30'000;
 
 /// Of all tensors together; -1 where one has none.
 int64_t elements_of(const KernelEntry& entry, const Problem& p) {
@@ -252,18 +253,20 @@ namespace {
 /// Finds out what a text serves.
 class Search {
  public:
-  Search(LibraryText& text, size_t most) : text_(text), most_(most) {}
+  Search(LibraryText& text, const Effort& most) : text_(text), most_(most) {}
 
-  bool full() const { return text_.problems.size() >= most_ || seconds_ > kMostSeconds; }
+  bool full() const { return text_.problems.size() >= most_.problems || seconds_ > most_.seconds; }
   /// Whether the text serves the problem, which it then has.
   bool take(const Problem& p) {
     if (full() || p.options != text_.made_for.options) return false;
     if (std::ranges::find(text_.problems, p) != text_.problems.end()) return true;
     try {
       const std::clock_t begin = std::clock();
-      if (!is_tiny(*text_.entry, p) || !fault_of(text_, p, text_.body, 0).empty()) return false;
+      const int64_t elements = elements_of(*text_.entry, p);
+      if (elements <= 0 || elements > most_.elements) return false;
+      if (!fault_of(text_, p, text_.body, 0).empty()) return false;
       const double took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-      if (took > kMostSeconds / 3 && !text_.problems.empty()) return false;
+      if (took > most_.seconds / 3 && !text_.problems.empty()) return false;
       seconds_ += took;
     } catch (const UserError&) {  // constants of the text
       return false;
@@ -279,15 +282,14 @@ class Search {
   }
 
  private:
-  static constexpr double kMostSeconds = 2.5;
   LibraryText& text_;
-  size_t most_;
+  const Effort& most_;
   double seconds_ = 0;
 };
 
 }  // namespace
 
-void find_problems(LibraryText& text, const std::vector<Problem>& form, size_t most) {
+void find_problems(LibraryText& text, const std::vector<Problem>& form, const Effort& most) {
   Search search(text, most);
   if (!search.take(text.made_for)) return;
   // Axes that are no constants of the text. Extents lie next to whole tiles on either side, odd

@@ -40,9 +40,17 @@ LibraryText library_text(const kernels::KernelEntry& entry, const kernels::Probl
 /// How many instances each of two blocks does, at least.
 int64_t tiles_of_a_block(const LibraryText& text, const kernels::Problem& p);
 
-/// Of the made-for problem, of ones with longer axes and of the form's others, the first so many
-/// that the text serves: they have the same facts, are clean, and take no long time.
-void find_problems(LibraryText& text, const std::vector<kernels::Problem>& form, size_t most);
+/// What a search for problems may come to: how many, how long their launches take together, how
+/// many elements one has.
+struct Effort {
+  size_t problems;
+  double seconds;
+  int64_t elements;
+};
+/// Of the made-for problem, of ones with longer axes and of the form's others, the first ones that
+/// the text serves: they have the same facts and are clean.
+void find_problems(LibraryText& text, const std::vector<kernels::Problem>& form,
+                   const Effort& most);
 
 /// What a launch of every problem shows with `body` in place of the text's own; empty: clean and
 /// right. Two blocks do the instances of the grid in turn; each tensor has strides of its own, and
