@@ -110,7 +110,7 @@ size_t count_of_mutants() {
 /// With the suite of tests little time goes into launches.
 Effort effort() {
   if (count_of_mutants() < 100) return {.problems = 3, .seconds = 0.3, .elements = 20'000};
-  return {.problems = 12, .seconds = 2, .elements = 100'000};
+  return {.problems = 12, .seconds = 2, .elements = 150'000};
 }
 
 /// Texts by form and problem, made when they are asked for.

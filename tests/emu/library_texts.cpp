@@ -297,9 +297,9 @@ void find_problems(LibraryText& text, const std::vector<Problem>& form, const Ef
   std::vector<std::string> axes;
   for (const auto& [axis, extent] : text.made_for.shape)
     if (search.take_with({axis}, 127) || search.take_with({axis}, 144)) axes.push_back(axis);
-  for (const int64_t extent : {129, 128}) search.take_with(axes, extent);
+  for (const int64_t extent : {129, 128, 33}) search.take_with(axes, extent);
   for (const std::string& axis : axes)
-    for (const int64_t extent : {1023, 1040, 2049, 2048, 129, 128})
+    for (const int64_t extent : {1023, 1040, 2999, 2960, 129, 128})
       search.take_with({axis}, extent);
   for (const Problem& p : form) search.take(p);
 }
