@@ -50,8 +50,6 @@ TEST_P(LibraryMappings, RunCleanAndRight) {
     LibraryText usual = library_text(*form.entry, problems.front());
     find_problems(usual, problems, {.problems = 4, .seconds = 0.5, .elements = 30'000});
     ASSERT_FALSE(usual.problems.empty()) << usual.label();
-    if (tiles_of_a_block(usual, widest(usual)) < 2)
-      find_problems(usual, problems, {.problems = 8, .seconds = 1, .elements = 100'000});
     const Problem p = widest(usual);
     ++forms;
     const bool several = tiles_of_a_block(usual, p) >= 2;
