@@ -66,6 +66,7 @@ TEST_F(Command, HelpTeaches) {
     expect(std::string(verb) + " --help", 0, "Examples:");
   }
   expect("opt --help", 0, "  fuse_contraction");
+  expect("check --help", 0, "tilewright check softmax --device emu:0 --text mine.cu");
   expect("run --help", 0, "kc  8..65536, elements of k in one packed block of a contraction");
   setenv("TW_HELP", "1", 1);
   expect("", 0, "TW_CACHE_DIR");

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 
-#include "tests/emu/pipelines.h"
+#include "tests/emu/apart.h"
 
 namespace tw::test {
 namespace {
@@ -86,15 +86,15 @@ class PipelineMutants : public testing::TestWithParam<size_t> {
 
 TEST_P(PipelineMutants, HaveTheirVerdict) {
   const Change c = all_changes()[GetParam()];
-  uint64_t seed = 0;
-  const std::string fault =
-      first_fault(pipeline(c.kernel, changed_text(c), Config(c.config)), kSeedsOfMutant, &seed);
+  const ScratchCache scratch;
+  const Verdict v = judged_apart(c.kernel, changed_text(c), c.config, kSeedsOfMutant);
   std::cout << "mutant | " << c.what << " | " << c.kernel << " " << c.config << " | " << c.verdict
-            << " | " << (fault.empty() ? "clean" : fault) << std::endl;
-  const bool is_legal = c.verdict == "legal";
+            << " | " << (v.kind == Verdict::Kind::clean ? "clean" : v.text) << std::endl;
+  const bool is_legal = c.verdict == "legal", is_accepted = v.kind == Verdict::Kind::clean;
   ++(is_legal ? legal : effective);
-  (is_legal ? accepted : caught) += fault.empty() == is_legal ? 1 : 0;
-  EXPECT_EQ(fault.empty(), is_legal) << c.what << "\n" << fault;
+  (is_legal ? accepted : caught) += is_accepted == is_legal ? 1 : 0;
+  EXPECT_EQ(is_accepted, is_legal) << c.what << "\n" << v.text;
+  EXPECT_TRUE(v.kind != Verdict::Kind::no_text && v.kind != Verdict::Kind::failed) << v.text;
 }
 
 std::vector<size_t> chosen() {

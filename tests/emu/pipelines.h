@@ -25,15 +25,36 @@ struct Pipeline {
   std::function<std::string(const std::vector<Tensor>&)> wrong;
 };
 
+/// What shared memory needs more than the kernels use, who round its first byte up to 1024: that is
+/// a multiple of 16.
+constexpr int64_t kSlack = 1024 - 16;
+
 std::string kernel_text(const std::string& name);
 
 /// Kernels by the name of their text: rows, gemv, ring, gemm, fa. `config` says what the text is
 /// made for and how large the problem is.
 Pipeline pipeline(const std::string& name, const std::string& text, const Config& config);
 
-/// What the first run finds that is not clean and right; empty when all seeds are. Seeds end at
-/// `seeds`; `seed` becomes the one that found it.
-std::string first_fault(const Pipeline& p, uint64_t seeds, uint64_t* seed = nullptr);
+/// The text that NVRTC compiles for a GPU.
+std::string cuda_text(const Pipeline& p);
+
+/// What came of a launch.
+struct Verdict {
+  enum class Kind : uint8_t {
+    clean,    ///< no report, and right
+    report,   ///< of the emulator
+    numbers,  ///< wrong ones
+    refused,  ///< the launch is no legal one
+    killed,   ///< the text ended the process by a signal
+    late,     ///< or did not end in time
+    no_text,  ///< it does not compile
+    failed,   ///< what nobody expects
+  } kind = Kind::clean;
+  std::string text = {};
+};
+
+/// The verdict on the first of `seeds` seeds that is not clean, and which that is.
+Verdict first_fault(const Pipeline& p, uint64_t seeds, uint64_t* seed = nullptr);
 
 Pipeline rows_pipeline(const std::string& text, const Config& c);
 Pipeline gemv_pipeline(const std::string& text, const Config& c);

@@ -2,9 +2,7 @@
 
 #include <cstdlib>
 #include <gtest/gtest.h>
-#include <set>
 
-#include "tw/emit/cuda/prelude_cuda.h"
 #include "tw/jit/nvrtc.h"
 
 namespace tw::test {
@@ -59,22 +57,16 @@ TEST_P(Pipelines, RunCleanAndRight) {
   const Pipeline p =
       pipeline(GetParam().name, kernel_text(GetParam().name), Config(GetParam().config));
   uint64_t seed = 0;
-  const std::string fault = first_fault(p, seeds(8), &seed);
+  const std::string fault = first_fault(p, seeds(8), &seed).text;
   runs += seed + 1;
   alarms += fault.empty() ? 0 : 1;
   EXPECT_EQ(fault, "");
 }
 
 TEST_P(Pipelines, AreCudaThatNvrtcTakes) {
-  const std::string program =
-      pipeline(GetParam().name, kernel_text(GetParam().name), Config(GetParam().config))
-          .launch.program;
-  std::set<std::string> used;
-  for (const std::string& name : cuda::thread_function_names()) {
-    if (program.find(name) != std::string::npos) used.insert(name);
-  }
-  const std::string text = cuda::thread_prelude(used, cpu::Thread::cuda) + program;
-  EXPECT_NO_THROW(compile_cubin(find_nvrtc(), "sm_90a", text, false));
+  const Pipeline p =
+      pipeline(GetParam().name, kernel_text(GetParam().name), Config(GetParam().config));
+  EXPECT_NO_THROW(compile_cubin(find_nvrtc(), "sm_90a", cuda_text(p), false));
 }
 
 /// Groups that take turns skip each other's stages by arithmetic. Without an order of the groups

@@ -101,10 +101,10 @@ std::vector<Problem> problems_of(const KernelEntry& k, const Arguments& a,
 
 // ---- inputs from files
 
-/// Which axis of the problem each extent of each argument is: found by giving every axis an extent
-/// of its own that no constant extent has, and looking where it appears.
-static std::string axis_at(const KernelEntry& k, const Problem& p, const std::string& argument,
-                           size_t dim) {
+/// Found by giving every axis an extent of its own that no constant extent has, and looking where
+/// it appears.
+std::string axis_at(const KernelEntry& k, const Problem& p, const std::string& argument,
+                    size_t dim) {
   Problem probe = p;
   int64_t next = 1'000'003;
   for (auto& [axis, extent] : probe.shape) extent = next++;

@@ -44,6 +44,10 @@ std::vector<kernels::Problem> problems_of(const kernels::KernelEntry& k, const A
 /// from them), the other inputs are N(0, 1) values. UserError naming flag, tensor, got and wanted.
 Call call_of(const Arguments& a);
 
+/// Which axis of the problem an extent of an argument is; empty where it is none.
+std::string axis_at(const kernels::KernelEntry& k, const kernels::Problem& p,
+                    const std::string& argument, size_t dim);
+
 /// "name=value" split at the first '='; UserError that shows the wanted form where a part lacks.
 std::pair<std::string, std::string> split_pair(const std::string& flag, const std::string& text,
                                                const std::string& form);

@@ -27,8 +27,7 @@ Kernel kernel_for(const kernels::KernelEntry& k, const kernels::Problem& p, cons
   return compile(program_for(k, p, device, a), device, options);
 }
 
-std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>&)> runner(
-    const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a) {
+RunKernel runner(const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a) {
   if (a.device == "interp")
     return [program = program_for(k, p, Device::open("cpu:0"), a)](
                const auto& in, const auto& out) { interpret(program, in, out); };

@@ -7,6 +7,10 @@
 
 namespace tw::cli {
 
+/// Called with inputs and outputs, in declaration order.
+using RunKernel =
+    std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>&)>;
+
 /// The kernel compiled for the device, threads and mapping of the flags.
 Kernel kernel_for(const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a);
 
@@ -14,7 +18,6 @@ Kernel kernel_for(const kernels::KernelEntry& k, const kernels::Problem& p, cons
 std::string run_call(const Call& call, const Arguments& a);
 
 /// Runs the kernel's program: on the interpreter for --device interp, else as kernel_for().
-std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>&)> runner(
-    const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a);
+RunKernel runner(const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a);
 
 }  // namespace tw::cli

@@ -51,7 +51,8 @@ static std::string pass_list() {
 static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
   switch (flag) {
     case Flag::device:
-      app.add_option("--device", a.device, "where to run: cpu:0, interp")->capture_default_str();
+      app.add_option("--device", a.device, "where to run: cpu:0, cuda:0, emu:0, interp")
+          ->capture_default_str();
       return;
     case Flag::machine:
       app.add_option("--device", a.device,
@@ -87,6 +88,11 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
                      "the file to write, FILE.cpp or for GPUs FILE.cu; FILE.h goes beside it")
           ->required();
       return;
+    case Flag::text:
+      app.add_option("--text", a.text,
+                     "CUDA source that was ejected from the kernel, to be checked in its place on "
+                     "emu:0: FILE.cu");
+      return;
     case Flag::function:
       app.add_option("--name", a.function,
                      "what the function is called; as the kernel when absent");
@@ -117,7 +123,12 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
       add_count(app, "--threads", a.threads, 0, "most threads; 0 or absent: all (eject: 1)");
       return;
     case Flag::seeds:
-      add_count(app, "--seeds", a.seeds, 1, "how many sets of random inputs");
+      add_count(app, "--seeds", a.seeds, 1,
+                "how many sets of random inputs; on emu:0 each under schedules of its own");
+      return;
+    case Flag::timeout:
+      add_count(app, "--timeout", a.timeout, 1,
+                "of emu:0: seconds that a problem may take with one set of inputs");
       return;
     case Flag::check:
       app.add_flag("--check", a.check, "compare the result with the float64 reference");

@@ -15,6 +15,7 @@ struct Arguments {
   std::string mapping;
   std::string isa;                   ///< empty: that of this machine
   std::string source;                ///< "gemm.cpp"
+  std::string text;                  ///< "my_gemm.cu"; empty: the kernel of the library
   std::string function;              ///< empty: the kernel's name
   std::vector<std::string> shape;    ///< "m=64,n=32"
   std::vector<std::string> options;  ///< "op=max"
@@ -26,6 +27,7 @@ struct Arguments {
   std::vector<std::string> ops;  ///< operators of ONNX
   int threads = 0;               ///< 0: all that the device has
   int seeds = 1;
+  int timeout = 120;  ///< seconds
   bool check = false;
   bool profile = false;
   bool measure = false;
@@ -45,6 +47,7 @@ enum class Flag {
   input,
   output,
   source,
+  text,
   function,
   isa,
   pass,
@@ -53,6 +56,7 @@ enum class Flag {
   op,
   threads,
   seeds,
+  timeout,
   check,
   profile,
   measure,

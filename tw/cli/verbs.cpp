@@ -28,11 +28,20 @@ const std::vector<Verb>& verbs() {
       {.name = "check",
        .sentence = "test a kernel against its float64 reference",
        .target = "a kernel; none: all",
-       .flags = {device, shape, dtype, option, threads, mapping, seeds, callable, json},
-       .examples = "  tilewright check softmax\n"
-                   "  tilewright check gemm --shape m=17,n=33,k=5 --seeds 20\n"
-                   "  tilewright check gemm --dtype f32 --callable ./mine.so\n"
-                   "A callable is judged in a process of its own, where it can do no harm.\n",
+       .flags = {device, text, callable, shape, dtype, option, threads, mapping, seeds, timeout, json},
+       .examples =
+           "  tilewright check softmax\n"
+           "  tilewright check gemm --shape m=17,n=33,k=5 --seeds 20\n"
+           "  tilewright check gemm --device emu:0 --shape m=70,n=33,k=50 --seeds 8\n"
+           "  tilewright eject softmax --device sm_90a --output mine.cu\n"
+           "  tilewright check softmax --device emu:0 --text mine.cu --seeds 8\n"
+           "On emu:0 the CUDA text runs on this CPU: a race, a deadlock or a read of nothing is a\n"
+           "fault, as a wrong result is, and is told with its lines. Each problem has a process "
+           "of\n"
+           "its own there; where none is named, those of at most 20000 elements are checked.\n"
+           "An ejected file may be changed from 'struct Args' on, and get functions before it; "
+           "its\n"
+           "own function says how many threads and bytes of shared memory a launch has.\n",
        .run = run_check},
       {.name = "conformance",
        .sentence = "run the tests of ONNX operators in a folder",

@@ -1,11 +1,7 @@
 #include "tw/emu/device.h"
 
 #include <atomic>
-#include <charconv>
-#include <cstring>
-#include <fmt/format.h>
 
-#include "tw/base/env.h"
 #include "tw/base/error.h"
 #include "tw/emit/cpu/emit_cpu.h"
 #include "tw/emit/cuda/emit_cuda.h"
@@ -16,19 +12,8 @@ namespace tw {
 
 namespace {
 
-/// Few enough that all run side by side, and that small grids give a block several instances.
-constexpr int kBlocks = 4;
-
 /// Ends a launch spec in metadata; the text follows.
 constexpr char kEndOfSpec = '\0';
-
-uint64_t first_seed() {
-  const std::string text = env(Env::emu_seed);
-  uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error == std::errc() && end == text.data() + text.size()) return seed;
-  throw UserError(fmt::format("TW_EMU_SEED is '{}': wanted a number from 0 on", text));
-}
 
 class EmuToolchain : public Toolchain {
  public:
@@ -77,27 +62,19 @@ class EmuBackend : public Backend {
   void run(const Call& call, const Variant& v, const Messages& messages,
            const cuda::Stream* stream) const override {
     if (stream) device_.cuda();  // throws
-    std::vector<TensorView> args;
-    std::vector<Tensor> workspace;
-    for (size_t i = 0; i < v.launch.args.size(); ++i) {
-      args.push_back(call.argument(i));
-      if (!v.launch.args[i].workspace) continue;
-      TensorView& t = args.back();
-      workspace.push_back(host_tensor(t.dtype, t.dims));
-      t.data = workspace.back().data<char>();
-      std::memset(t.data, 0, static_cast<size_t>(byte_count(t.dtype, t.dims)));
-    }
-    const EmuOptions options{
-        .seed = first_seed() + launches_++, .resident = kBlocks, .blocks = kBlocks};
     std::vector<char> told(v.launch.messages ? kMessageBytes : 0);
-    if (v.launch.messages) clear_messages(told.data());
-    const EmuReport report =
-        emu::run(emu::loaded_text(v.module), v.text, v.launch, args, call.dims(), options,
-                 v.launch.messages ? told.data() : nullptr);
-    if (v.launch.messages) hear_messages(told.data(), call.program(), call.grid_axes(), messages);
-    if (report.clean()) return;
-    throw DeviceError(fmt::format("{}: {}", v.launch.entry, report.text),
-                      fmt::format("TW_EMU_SEED={} gives it in a first launch", options.seed));
+    char* const inbox = v.launch.messages ? told.data() : nullptr;
+    if (inbox) clear_messages(inbox);
+    const auto hear = [&] {
+      if (inbox) hear_messages(inbox, call.program(), call.grid_axes(), messages);
+    };
+    try {
+      emu::run_call(emu::loaded_text(v.module), v.text, v.launch, call, launches_++, inbox);
+    } catch (const DeviceError&) {
+      hear();
+      throw;
+    }
+    hear();
   }
 
  private:

@@ -182,6 +182,16 @@ std::string line_text(const std::string& text, int line) {
   return begin == std::string::npos ? "" : found.substr(begin);
 }
 
+/// "at line 7 `x = 1;`", of a file that the text took its lines from "at FILE:7 `x = 1;`".
+std::string place_text(const LoadedText& loaded, const std::string& text,
+                       const std::optional<int>& line) {
+  if (!line) return "at an unknown line";
+  const std::string code = line_text(text, *line);
+  if (loaded.file.empty()) return fmt::format("at line {} `{}`", *line, code);
+  if (code.empty()) return "in a function of the prelude";
+  return fmt::format("at {}:{} `{}`", loaded.file, *line, code);
+}
+
 EmuReport report(const Finding& finding, const LoadedText& loaded, const std::string& text) {
   EmuReport r{.fault = finding.fault,
               .text = fmt::format("{}: {}", name(finding.fault), finding.text)};
@@ -194,17 +204,18 @@ EmuReport report(const Finding& finding, const LoadedText& loaded, const std::st
     const std::string mark = fmt::format("@{}", i);
     const size_t at = r.text.find(mark);
     if (at == std::string::npos) continue;
-    r.text.replace(at, mark.size(),
-                   lines[i] ? fmt::format("at line {} `{}`", *lines[i], line_text(text, *lines[i]))
-                            : "at an unknown line");
+    r.text.replace(at, mark.size(), place_text(loaded, text, lines[i]));
   }
   return r;
 }
 
 /// Where the first byte of shared memory lies for text that rounds up and for hardware: a multiple
-/// of 16 behind what the system keeps, and no more.
+/// of 16 behind what the system keeps, and no more. Of eight seeds one has the place where nothing
+/// is left to round up, as mostly on hardware, and one that where most is.
 uint32_t shared_base(uint64_t seed) {
   constexpr uint32_t kKept = 1024, kStep = 16, kSteps = 64;
+  if (seed % 8 == 3) return kKept;
+  if (seed % 8 == 7) return kKept + kStep;
   return kKept + kStep * Random(~seed).below(kSteps);
 }
 

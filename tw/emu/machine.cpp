@@ -47,8 +47,8 @@ Machine::Machine(TextTable& table, Memory& memory, FiberStacks& stacks, Grid gri
 
 /// Modes from 2 on starve a kind of threads: odd warps, the first warp, first lanes, even blocks.
 /// Where groups of four warps have roles: the first group, the others, the second, first threads of
-/// groups, even blocks, odd blocks.
-static bool is_starved(uint64_t mode, bool warp_groups, int thread, size_t slot) {
+/// groups, even blocks, odd blocks; the third and the fourth group where one block is resident.
+static bool is_starved(uint64_t mode, bool warp_groups, int thread, size_t slot, bool alone) {
   const int unit = warp_groups ? kGroupThreads : kLanes, number = thread / unit;
   const bool lead = warp_groups;
   switch (mode) {
@@ -61,7 +61,7 @@ static bool is_starved(uint64_t mode, bool warp_groups, int thread, size_t slot)
     case 5:
       return lead ? thread % unit == 0 : slot % 2 == 0;
     default:
-      return mode >= 6 && slot % 2 == mode % 2;
+      return mode >= 6 && (alone ? number == static_cast<int>(mode) - 4 : slot % 2 == mode % 2);
   }
 }
 
@@ -120,7 +120,7 @@ void Machine::start_block(Block& block, int64_t number) {
     t.block = &block;
     t.warp = &block.warps[static_cast<size_t>(i / kLanes)];
     t.lane = i % kLanes;
-    t.starved = is_starved(starve_, grid_.warp_groups, i, block.slot);
+    t.starved = is_starved(starve_, grid_.warp_groups, i, block.slot, blocks_.size() == 1);
     reset(t);
     t.warp->lanes[static_cast<size_t>(t.lane)] = &t;
     t.warp->present |= 1u << t.lane;

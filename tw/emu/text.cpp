@@ -14,6 +14,7 @@ namespace {
 
 /// The thread sanitizer's calls tell of every access to memory; the text has its own answers to
 /// them, so no runtime is linked. -Og keeps lines apart and takes two thirds of the time of -O1.
+/// What a thread has in a register that nothing has written is no zero.
 const std::vector<std::string> kFlags = {"-std=c++17",
                                          "-Og",
                                          "-g1",
@@ -26,6 +27,7 @@ const std::vector<std::string> kFlags = {"-std=c++17",
                                          "-fno-math-errno",
                                          "-ffp-contract=fast",
                                          "-fno-exceptions",
+                                         "-ftrivial-auto-var-init=pattern",
                                          "-w",
                                          "-pipe"};
 
@@ -102,7 +104,7 @@ LoadedText loaded_text(std::shared_ptr<const Module> module) {
 std::optional<int> line_of(const LoadedText& text, Place place) {
   const uint32_t value = place.bits & Place::kValue;
   if (!place.has(Place::kIsCode)) return static_cast<int>(value);
-  return line_of_code(text.path, value);
+  return line_of_code(text.path, value, text.file);
 }
 
 }  // namespace tw::emu

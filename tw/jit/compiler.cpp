@@ -198,16 +198,21 @@ std::string compile_shared(const Compiler& c, const std::vector<std::string>& fl
   fail(c, done, read_file(folder.messages()), text, folder.path());
 }
 
-std::optional<int> line_of_code(const std::string& object_path, uint64_t offset) {
+std::optional<int> line_of_code(const std::string& object_path, uint64_t offset,
+                                const std::string& file) {
   const std::string tool = search_path("addr2line");
   if (tool.empty()) return std::nullopt;
   const TemporaryFolder folder;
-  run_process({tool, "-e", object_path, fmt::format("{:#x}", offset)}, folder.messages(),
+  run_process({tool, "-i", "-e", object_path, fmt::format("{:#x}", offset)}, folder.messages(),
               kCompileSeconds);
-  const std::string said = read_file(folder.messages());  // FILE:LINE, or FILE:LINE (what)
-  const size_t colon = said.rfind(':');
-  const int line = colon == std::string::npos ? 0 : std::atoi(said.c_str() + colon + 1);
-  return line > 0 ? std::optional(line) : std::nullopt;
+  std::istringstream said(read_file(folder.messages()));
+  for (std::string place; std::getline(said, place);) {  // FILE:LINE, or FILE:LINE (what)
+    const size_t colon = place.rfind(':');
+    if (colon == std::string::npos || !place.substr(0, colon).ends_with(file)) continue;
+    const int line = std::atoi(place.c_str() + colon + 1);
+    return line > 0 ? std::optional(line) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tw

@@ -34,7 +34,9 @@ std::string compile_shared(const Compiler& c, const std::vector<std::string>& fl
                            const std::string& text);
 
 /// The line of the text that an instruction of a shared object compiled with -g1 comes from, by its
-/// offset in the object, as addr2line tells; nothing where it does not, or is not installed.
-std::optional<int> line_of_code(const std::string& object_path, uint64_t offset);
+/// offset in the object, as addr2line tells; nothing where it does not, or is not installed. With a
+/// `file`: the line of that file, which has called what the instruction is of.
+std::optional<int> line_of_code(const std::string& object_path, uint64_t offset,
+                                const std::string& file = "");
 
 }  // namespace tw

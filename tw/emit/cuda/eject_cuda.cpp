@@ -231,6 +231,8 @@ Ejected eject_cuda(const LoweredFor& usual, const LoweredFor& other, const GpuMa
   const std::string title = ejected::title(p, machine.arch, to_string(mapping));
   Writer out;
   out.line(title);
+  if (!words.made_for.empty())
+    out.line(fmt::format("// Its tiles were chosen for {}.", words.made_for));
   out.line(fmt::format("#include \"{}.h\"\n", words.stem));
   open_file(machine, out);
   for (const Variant& v : all) emit_variant(v, out);

@@ -17,6 +17,7 @@ struct LoadedText {
   void (*start)(const void* parameter) = nullptr;  ///< runs the entry in the calling thread
   uintptr_t base = 0;                              ///< where the object lies in memory
   std::string path;                                ///< of the object
+  std::string file = {};  ///< whose lines the text has by #line; empty: they are the text's own
 };
 
 /// Text with what starts its entry: the form that is compiled.

@@ -1,0 +1,225 @@
+// Random changes of the texts of the library's kernels: what the emulator and a reference find.
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tw/base/error.h"
+#include "tw/emu/impl/text.h"
+#include "tw/jit/nvrtc.h"
+
+#include "tests/emu/apart.h"
+#include "tests/emu/library_texts.h"
+#include "tests/emu/mutate.h"
+
+namespace tw::test {
+namespace {
+
+using kernels::Problem;
+
+constexpr uint64_t kSeedsOfLibrary = 4;
+constexpr rlim_t kSecondsOfLibrary =
+    10;  // of one process; all launches of a text take less than two
+
+/// What became of a text.
+struct LibraryOutcome {
+  enum class Kind : uint8_t { clean, fault, killed, late, no_text, same_code } kind = Kind::clean;
+  std::string text = {};
+};
+
+std::string told_by(std::FILE* file) {
+  std::string text;
+  char buffer[4096];
+  std::rewind(file);
+  while (const size_t n = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, n);
+  return text;
+}
+
+LibraryOutcome judged_text(const LibraryText& text, const std::string& body, uint64_t seeds) {
+  try {
+    emu::load_text(text.prelude + body, text.launch.entry);
+  } catch (const InternalError& e) {
+    return {LibraryOutcome::Kind::no_text, e.what()};
+  }
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    if (std::string fault = fault_of(text, body, 100 * seed); !fault.empty())
+      return {LibraryOutcome::Kind::fault, fault};
+  }
+  return {};
+}
+
+/// In a child, for texts that crash or never end. Time is the child's own, not that of compilers.
+LibraryOutcome judged_in_child(const LibraryText& text, const std::string& body, uint64_t seeds) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0 || !file) throw std::runtime_error("no child");
+  if (pid == 0) {
+    const rlimit limit{kSecondsOfLibrary, kSecondsOfLibrary + 1}, no_core{0, 0};
+    setrlimit(RLIMIT_CPU, &limit);
+    setrlimit(RLIMIT_CORE, &no_core);
+    const LibraryOutcome o = judged_text(text, body, seeds);
+    std::fputs(o.text.c_str(), file.get());
+    std::fflush(file.get());
+    _exit(static_cast<int>(o.kind));
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) != pid) {
+  }
+  if (WIFEXITED(status))
+    return {static_cast<LibraryOutcome::Kind>(WEXITSTATUS(status)), told_by(file.get())};
+  const bool late = WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL;
+  return {late ? LibraryOutcome::Kind::late : LibraryOutcome::Kind::killed,
+          fmt::format("signal {}", WTERMSIG(status))};
+}
+
+/// Whether a GPU would run the same instructions: then the text is no mutant.
+bool same_on_gpu(const LibraryText& text, const std::string& body) {
+  const auto cubin = [&](const std::string& with) {
+    return compile_cubin(find_nvrtc(), "sm_90a", text.cuda_prelude + with, false).cubin;
+  };
+  try {
+    return cubin(body) == cubin(text.body);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+LibraryOutcome outcome_of_text(const LibraryText& text, const std::string& body) {
+  LibraryOutcome o = judged_in_child(text, body, kSeedsOfLibrary);
+  if (o.kind == LibraryOutcome::Kind::clean && same_on_gpu(text, body))
+    o.kind = LibraryOutcome::Kind::same_code;
+  return o;
+}
+
+size_t count_of_mutants() {
+  const char* text = std::getenv("TW_EMU_LIBRARY_MUTANTS");
+  return text != nullptr ? std::strtoul(text, nullptr, 10) : 6;
+}
+
+/// With the suite of tests little time goes into launches.
+Effort effort() {
+  if (count_of_mutants() < 100) return {.problems = 3, .seconds = 0.3, .elements = 20'000};
+  return {.problems = 12, .seconds = 2, .elements = 150'000};
+}
+
+/// Texts by form and problem, made when they are asked for.
+class Library {
+ public:
+  const std::vector<LibraryForm>& forms() const { return forms_; }
+
+  /// The text of one of the form's problems; null where it serves none.
+  const LibraryText* text(size_t form, uint32_t random) {
+    const std::vector<Problem> problems = small_problems(forms_[form]);
+    const size_t chosen = random % problems.size();
+    const auto [found, is_new] = texts_.try_emplace({form, chosen});
+    if (is_new) {
+      found->second = library_text(*forms_[form].entry, problems[chosen]);
+      find_problems(*found->second, problems, effort());
+    }
+    return found->second->problems.empty() ? nullptr : &*found->second;
+  }
+
+ private:
+  std::vector<LibraryForm> forms_ = library_forms();
+  std::map<std::pair<size_t, size_t>, std::optional<LibraryText>> texts_;
+};
+
+struct LibraryTally {
+  std::map<LibraryOutcome::Kind, size_t> of;
+
+  size_t caught() const {
+    size_t sum = 0;
+    for (const auto& [kind, n] : of)
+      sum += kind == LibraryOutcome::Kind::fault || kind == LibraryOutcome::Kind::killed ||
+                     kind == LibraryOutcome::Kind::late
+                 ? n
+                 : 0;
+    return sum;
+  }
+  size_t raw() const {
+    const auto clean = of.find(LibraryOutcome::Kind::clean);
+    return caught() + (clean == of.end() ? 0 : clean->second);
+  }
+  void print(size_t tried, size_t forms) {
+    std::cout << fmt::format(
+        "{} random mutants of {} kernels and types tried; {} do not compile, {} become the same "
+        "code of a GPU\n"
+        "{} raw mutants of the library, {} caught, {:.1f} %; {} of them by a signal, {} by time\n",
+        tried, forms, of[LibraryOutcome::Kind::no_text], of[LibraryOutcome::Kind::same_code], raw(),
+        caught(),
+        100.0 * static_cast<double>(caught()) / static_cast<double>(std::max<size_t>(raw(), 1)),
+        of[LibraryOutcome::Kind::killed], of[LibraryOutcome::Kind::late]);
+  }
+};
+
+/// A kernel and type, a problem of it and a place of its text, each at random: no kernel counts
+/// more because its text is long.
+TEST(LibraryMutants, AreCaught) {
+  const ScratchCache cache;
+  Library library;
+  std::mt19937 random(1);
+  std::set<std::string> tried;
+  LibraryTally tally;
+  while (tried.size() < count_of_mutants()) {
+    const size_t form = random() % library.forms().size();
+    const uint32_t problem = random(), place = random();
+    const LibraryText* text = library.text(form, problem);
+    ASSERT_NE(text, nullptr) << library.forms()[form].entry->name;
+    const std::vector<RuleMutant> all = mutants_of(text->body);
+    const RuleMutant& mutant = all[place % all.size()];
+    if (!tried.insert(text->label() + " " + mutant.name).second) continue;
+    const LibraryOutcome o = outcome_of_text(*text, mutant.text);
+    ++tally.of[o.kind];
+    if (o.kind == LibraryOutcome::Kind::clean)
+      std::cout << "survives | " << text->label() << " | " << mutant.name << std::endl;
+    if (tried.size() % 25 == 0)
+      std::cout << fmt::format("after {}: {} of {}", tried.size(), tally.caught(), tally.raw())
+                << std::endl;
+  }
+  tally.print(tried.size(), library.forms().size());
+  EXPECT_GE(100 * tally.caught(), 93 * (tried.size() < 100 ? 0 : tally.raw()));
+  EXPECT_GT(tally.caught(), 0u);
+}
+
+/// Every text is right as it is on some launches, as the judge above sees it.
+TEST(LibraryMutants, LaunchesRunClean) {
+  Library library;
+  size_t texts = 0, problems = 0;
+  const size_t step = count_of_mutants() < 100 ? 25 : 1;
+  for (size_t form = 0; form < library.forms().size(); form += step, ++texts) {
+    const LibraryText* text = library.text(form, 0);
+    ASSERT_NE(text, nullptr) << library.forms()[form].entry->name;
+    problems += text->problems.size();
+    const LibraryOutcome o = judged_in_child(*text, text->body, 2);
+    EXPECT_EQ(o.kind, LibraryOutcome::Kind::clean) << text->label() << o.text;
+  }
+  std::cout << fmt::format("{} texts, {} launches of them\n", texts, problems);
+}
+
+/// One that is known: the barrier of a sum over a block's warps, of rows that are held.
+TEST(LibraryMutants, ABarrierLessIsCaught) {
+  const kernels::KernelEntry& entry = kernels::kernel_named("softmax");
+  LibraryText text = library_text(entry, complete(entry, {{{"m", 3}, {"n", 3000}}}));
+  find_problems(text, {}, {.problems = 1, .seconds = 1, .elements = 20'000});
+  ASSERT_EQ(text.problems.size(), 1u);
+  EXPECT_EQ(outcome_of_text(text, text.body).kind, LibraryOutcome::Kind::same_code);
+  const size_t at = text.body.rfind("tw_sync();", text.body.find("__global__"));
+  ASSERT_NE(at, std::string::npos);
+  const LibraryOutcome o = outcome_of_text(text, std::string(text.body).replace(at, 10, ";"));
+  EXPECT_EQ(o.kind, LibraryOutcome::Kind::fault);
+  EXPECT_TRUE(o.text.starts_with("race") || o.text.starts_with("uninitialised")) << o.text;
+}
+
+}  // namespace
+}  // namespace tw::test
