@@ -151,13 +151,20 @@ std::vector<Rule> shuffled_rules() {
   return all;
 }
 
-std::set<std::string> equivalent() {
+/// Names of mutants, cut where a line of text would be too long.
+std::vector<std::string> equivalent() {
   std::ifstream in(TW_TEST_DIR "/texts/equivalent.txt");
-  std::set<std::string> all;
+  std::vector<std::string> all;
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("= ")) all.insert(line.substr(2));
+    if (line.starts_with("= ")) all.push_back(line.substr(2));
   }
   return all;
+}
+
+bool is_named(const std::vector<std::string>& names, const Rule& rule) {
+  const std::string whole = rule.name();
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return whole.starts_with(name); });
 }
 
 /// TW_EMU_MUTANTS: one of so many is tried, of those whose names begin with what stands behind:
@@ -222,10 +229,10 @@ TEST(RuleMutants, AreCaught) {
   const size_t count = all.size();
   std::erase_if(all, [&](const Rule& r) { return !r.name().starts_with(chosen.begin); });
   all.resize(all.size() / chosen.share);
-  const std::set<std::string> proofs = equivalent();
+  const std::vector<std::string> proofs = equivalent();
   Tally tally;
   for (const Rule& rule : all) {
-    const bool proven = proofs.count(rule.name()) != 0;
+    const bool proven = is_named(proofs, rule);
     const Outcome o = outcome_of(rule, proven);
     tally.add(rule, o, proven);
     EXPECT_FALSE(proven && o.kind == Outcome::Kind::caught) << rule.name() << o.verdict.text;
@@ -252,7 +259,10 @@ TEST(RuleMutants, LaunchesRunClean) {
 TEST(RuleMutants, ProofsAreOfMutantsThatThereAre) {
   std::set<std::string> names;
   for (const Rule& r : rules()) EXPECT_TRUE(names.insert(r.name()).second) << r.name();
-  for (const std::string& name : equivalent()) EXPECT_EQ(names.count(name), 1u) << name;
+  for (const std::string& name : equivalent()) {
+    const auto is_of = [&](const std::string& whole) { return whole.starts_with(name); };
+    EXPECT_EQ(std::count_if(names.begin(), names.end(), is_of), 1) << name;
+  }
 }
 
 std::vector<std::string> changes_of(const std::string& text) {
