@@ -32,7 +32,7 @@ const std::map<std::string, std::vector<const char*>> kRuleLaunches = {
     {"gemm",
      {"cwg=1 bm=64 bn=64 m=65 n=72 k=136 grid=2", "st=4 m=256 n=256 k=320",
       "st=4 tb=1 m=256 n=264 k=328 grid=2", "st=4 cm=2 m=384 n=256 k=320",
-      "st=4 cn=2 m=256 n=384 k=320", "st=4 sk=2 m=120 n=128 k=192",
+      "st=4 cn=2 m=256 n=384 k=320", "st=4 sk=2 m=128 n=128 k=192",
       "st=2 sk=4 cwg=1 bn=64 m=136 n=72 k=320", "st=5 pp=1 m=512 n=256 k=320 grid=2",
       "st=3 cwg=3 bm=192 bn=96 epw=32 epb=1 grp=2 m=392 n=288 k=328",
       "st=3 bm=256 bn=64 bkb=256 m=264 n=72 k=328", "st=4 eb=1 m=256 n=128 k=512",
@@ -42,7 +42,8 @@ const std::map<std::string, std::vector<const char*>> kRuleLaunches = {
       "causal=1 sq=200 sk=328 heads=3 hsec=2 odd=1", "bnk=176 osep=0 causal=1 sq=256 sk=400",
       "nwg=3 bnk=80 sq=392 sk=248 heads=2", "ppg=0 bnk=176 osep=0 sq=200 sk=400 heads=2",
       "causal=1 bnk=48 sq=129 sk=70 odd=1", "causal=1 bnk=16 sq=200 sk=40",
-      "bnk=16 sq=80 sk=193 heads=3 seeds=32", "nwg=3 bnk=16 sq=200 sk=79 heads=3 seeds=32"}},
+      "bnk=16 sq=80 sk=193 heads=3 odd=1 seeds=32",
+      "nwg=3 bnk=16 sq=200 sk=79 heads=3 odd=1 seeds=32"}},
 };
 
 struct Rule {
@@ -151,13 +152,20 @@ std::vector<Rule> shuffled_rules() {
   return all;
 }
 
-std::set<std::string> equivalent() {
+/// Names of mutants, cut where a line of text would be too long.
+std::vector<std::string> equivalent() {
   std::ifstream in(TW_TEST_DIR "/texts/equivalent.txt");
-  std::set<std::string> all;
+  std::vector<std::string> all;
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("= ")) all.insert(line.substr(2));
+    if (line.starts_with("= ")) all.push_back(line.substr(2));
   }
   return all;
+}
+
+bool is_named(const std::vector<std::string>& names, const Rule& rule) {
+  const std::string whole = rule.name();
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return whole.starts_with(name); });
 }
 
 /// TW_EMU_MUTANTS: one of so many is tried, of those whose names begin with what stands behind:
@@ -222,10 +230,10 @@ TEST(RuleMutants, AreCaught) {
   const size_t count = all.size();
   std::erase_if(all, [&](const Rule& r) { return !r.name().starts_with(chosen.begin); });
   all.resize(all.size() / chosen.share);
-  const std::set<std::string> proofs = equivalent();
+  const std::vector<std::string> proofs = equivalent();
   Tally tally;
   for (const Rule& rule : all) {
-    const bool proven = proofs.count(rule.name()) != 0;
+    const bool proven = is_named(proofs, rule);
     const Outcome o = outcome_of(rule, proven);
     tally.add(rule, o, proven);
     EXPECT_FALSE(proven && o.kind == Outcome::Kind::caught) << rule.name() << o.verdict.text;
@@ -252,7 +260,10 @@ TEST(RuleMutants, LaunchesRunClean) {
 TEST(RuleMutants, ProofsAreOfMutantsThatThereAre) {
   std::set<std::string> names;
   for (const Rule& r : rules()) EXPECT_TRUE(names.insert(r.name()).second) << r.name();
-  for (const std::string& name : equivalent()) EXPECT_EQ(names.count(name), 1u) << name;
+  for (const std::string& name : equivalent()) {
+    const auto is_of = [&](const std::string& whole) { return whole.starts_with(name); };
+    EXPECT_EQ(std::count_if(names.begin(), names.end(), is_of), 1) << name;
+  }
 }
 
 std::vector<std::string> changes_of(const std::string& text) {
