@@ -123,7 +123,8 @@ TEST_P(TimedZoo, IsRejectedByTheTimerAloneWhereThePageSays) {
   const Ruling r = time_only({s.name, "peer", s.file()});
   std::cout << "timed: " << s.name << ' ' << (r.fault.empty() ? "accepted" : "rejected: ")
             << r.fault << '\n';
-  if (s.timed != "either") EXPECT_EQ(r.fault.empty() ? "accepted" : "rejected", s.timed);
+  if (s.timed == "either") return;
+  EXPECT_EQ(r.fault.empty() ? "accepted" : "rejected", s.timed);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Zoo, testing::ValuesIn(zoo()),

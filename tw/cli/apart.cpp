@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 #include <fmt/format.h>
+#include <optional>
 #include <poll.h>
 #include <sstream>
 #include <sys/prctl.h>

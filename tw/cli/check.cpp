@@ -4,9 +4,9 @@
 
 #include "tw/base/error.h"
 #include "tw/check/verify.h"
+#include "tw/cli/apart.h"
 #include "tw/cli/check_text.h"
 #include "tw/cli/device.h"
-#include "tw/cli/apart.h"
 #include "tw/cli/output.h"
 #include "tw/cli/verbs.h"
 

@@ -28,7 +28,8 @@ const std::vector<Verb>& verbs() {
       {.name = "check",
        .sentence = "test a kernel against its float64 reference",
        .target = "a kernel; none: all",
-       .flags = {device, text, callable, shape, dtype, option, threads, mapping, seeds, timeout, json},
+       .flags = {device, text, callable, shape, dtype, option, threads, mapping, seeds, timeout,
+                 json},
        .examples =
            "  tilewright check softmax\n"
            "  tilewright check gemm --shape m=17,n=33,k=5 --seeds 20\n"

@@ -219,7 +219,10 @@ Reg Expression::load(int param, const Coords& at, const Number& pad, const Reg* 
     return load_scalar(param, at, pad, inside ? left_open(open) : open, guard);
   }
   if (!address(param, at).regular()) return load_by_lane(param, at, pad, nullptr, guard);
-  if (open.empty() || assume_ == Assume::outside) return load_inside(param, at, pad, guard);
+  // Lanes past the tile may lie past the tensor's end, wherever the tile's elements lie.
+  const bool all_there = active_.empty() || address(param, at).step == 0;
+  if ((open.empty() && all_there) || assume_ == Assume::outside)
+    return load_inside(param, at, pad, guard);
   if (assume_ == Assume::nothing) return load_part(param, at, pad, open, guard);
   return grant(param, at) ? load_inside(param, at, pad, guard)
                           : load_by_lane(param, at, pad, nullptr, guard);
