@@ -50,6 +50,12 @@ TEST_F(Command, CheckJudgesCallables) {
   expect("check gemm --dtype bf16 --callable " TW_ZOO "/honest_fma.so", 1, "refuses every problem");
 }
 
+/// A tile's last vector is longer than the tile: what lies behind the tensor must not be read.
+TEST_F(Command, CheckFindsNoReadBehindATensor) {
+  expect("check rope --shape d=10,h=3,s=5 --callable ours", 0, "ACCEPTED");
+  expect("check layernorm --shape m=3,n=13 --option weights=same --callable ours", 0, "ACCEPTED");
+}
+
 TEST_F(Command, CheckRefusesWhatIsNoCallable) {
   expect("check --callable x.so", 2, "--callable needs a kernel");
   expect("check gemm --callable x.so", 2, "--callable got 'x.so', which is no file");
