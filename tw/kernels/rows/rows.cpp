@@ -61,7 +61,7 @@ static RowTiling column_tiling(const Problem& p, const Target& target) {
   const int64_t m = p.extent("m"), n = p.extent("n");
   if (const GpuMachine* gpu = target.gpu()) {
     const bool pairs = p.option("op") == "argmax";
-    const BlockTile t = columns_tile(m, n, bytes(p.dtype), pairs ? kLongestPairs : 16384, *gpu);
+    const BlockTile t = columns_tile(m, n, bytes(p.dtype), pairs ? kLongestPairs : 8192, *gpu);
     return {t.rows, t.cols, true};
   }
   return {.rows = 8, .cols = n <= 64 ? 64 : 256};
