@@ -116,7 +116,8 @@ void Machine::start_block(Block& block, int64_t number) {
               .block = number,
               .shared = reinterpret_cast<uint8_t*>(memory_.region(block.shared).begin)};
     t.fiber.prepare(t.text.stack, FiberStacks::kBytes, [] { running_->run_thread(); });
-    t.clock.start(number * grid_.threads + i, number * warps + i / kLanes, number);
+    t.clock.start(number * grid_.threads + i, number * warps + i / kLanes, number,
+                  memory_.moments());
     t.block = &block;
     t.warp = &block.warps[static_cast<size_t>(i / kLanes)];
     t.lane = i % kLanes;

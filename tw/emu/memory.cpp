@@ -50,9 +50,9 @@ void Memory::build() {
 
 void Memory::forget(size_t region) {
   Region& r = regions_[region];
-  const int64_t count = r.granule == 1 ? r.bytes : (r.bytes + 3) / 4;
-  std::memset(static_cast<void*>(r.cells), 0, static_cast<size_t>(count) * sizeof(Cell));
-  r.granule = 4;
+  std::memset(static_cast<void*>(r.cells), 0,
+              static_cast<size_t>((r.bytes + (1 << r.shift) - 1) >> r.shift) * sizeof(Cell));
+  r.shift = Region::kWidest;
   constexpr int kPoison = 0xff;  // NaN, and indices that lead nowhere
   if (r.bytes > 0) std::memset(r.begin, kPoison, static_cast<size_t>(r.bytes));
 }
@@ -79,16 +79,17 @@ const Region* Memory::nearest(const void* address) const {
   return best;
 }
 
-void Memory::narrow(Region& r) {
-  for (int64_t i = (r.bytes + 3) / 4 - 1; i >= 0; --i) {
-    const Cell cell = r.cells[i];
-    for (int64_t k = 4 * i; k < std::min(4 * i + 4, r.bytes); ++k) r.cells[k] = cell;
-  }
-  r.granule = 1;
+void Memory::narrow(Region& r, int shift) {
+  const int by = r.shift - shift;
+  for (int64_t i = (r.bytes - 1) >> shift; i >= 0; --i) r.cells[i] = r.cells[i >> by];
+  r.shift = shift;
 }
 
 template <class Who>
 bool Memory::is_behind(Who& clock, uint32_t moment) const {
+  if constexpr (std::is_same_v<Who, Clock>) {
+    if (clock.has_learnt_before(moment)) return moment == clock.number();
+  }
   return clock.memo().answer(moment, [&] { return clock.is_behind(moments_[moment]); });
 }
 
@@ -122,52 +123,73 @@ std::optional<Conflict::Kind> Memory::conflict_with_write(Who& clock, const Acce
 
 template <class Who>
 void Memory::note_read(Who& clock, Cell& cell, Access now) {
-  Access* free = nullptr;
-  for (Access& a : cell.reads) {
+  for (const Access& a : cell.reads) {
     if (a.moment == now.moment) return;
+  }
+  for (Access& a : cell.reads) {
     bool gone = a.moment == 0 || is_behind(clock, a.moment);
     // Turns of the same asynchronous work end one after the other.
     if constexpr (std::is_same_v<Who, AsyncClock>)
       gone = gone || moments_[a.moment].thread == clock.agent();
-    if (gone && !free) free = &a;
+    if (gone) {
+      a = now;
+      return;
+    }
   }
-  *(free ? free : &cell.reads[random_.below(Cell::kReads)]) = now;
+  cell.reads[random_.below(Cell::kReads)] = now;
+}
+
+Memory::Cells Memory::cells_of(Region& r, int64_t offset, int64_t bytes) {
+  const int64_t bits = offset | bytes;
+  if ((bits & ((1 << r.shift) - 1)) != 0) narrow(r, (bits & 1) != 0 ? 0 : 1);
+  return {r.cells + (offset >> r.shift), r.cells + ((offset + bytes - 1) >> r.shift) + 1};
+}
+
+/// Calls note(cell) for each; a Conflict ends it. What that makes of a cell becomes of the next
+/// ones that were as this one: those of a vector mostly are.
+template <class F>
+std::optional<Conflict> Memory::visit(const Region& r, Cells cells, F&& note) {
+  for (Cell* cell = cells.begin; cell != cells.end;) {
+    const Cell before = *cell;
+    if (std::optional<Conflict> c = note(*cell)) {
+      c->offset = (cell - r.cells) << r.shift;
+      return c;
+    }
+    const Cell& after = *cell;
+    for (++cell; cell != cells.end && std::memcmp(cell, &before, sizeof before) == 0; ++cell)
+      *cell = after;
+  }
+  return std::nullopt;
 }
 
 template <class Who>
 std::optional<Conflict> Memory::read(Who& clock, Region& r, int64_t offset, int64_t bytes,
                                      Place place) {
   if (!r.writable && r.initialised) return std::nullopt;
-  if (r.granule == 4 && ((offset | bytes) & 3) != 0) narrow(r);
-  const Access now{clock.number(moments_), place};
-  for (int64_t i = offset / r.granule; i * r.granule < offset + bytes; ++i) {
-    Cell& cell = r.cells[i];
+  const Access now{clock.number(), place};
+  return visit(r, cells_of(r, offset, bytes), [&](Cell& cell) -> std::optional<Conflict> {
     if (cell.write.moment == 0 && !r.initialised)
-      return Conflict{Conflict::Kind::uninitialised, i * r.granule, {}, false};
+      return Conflict{Conflict::Kind::uninitialised, 0, {}, false};
     if (const auto kind = conflict_with_write(clock, cell.write, place, r.shared))
-      return Conflict{*kind, i * r.granule, cell.write, true};
+      return Conflict{*kind, 0, cell.write, true};
     if (r.writable) note_read(clock, cell, now);
-  }
-  return std::nullopt;
+    return std::nullopt;
+  });
 }
 
 template <class Who>
 std::optional<Conflict> Memory::write(Who& clock, Region& r, int64_t offset, int64_t bytes,
                                       Place place) {
-  if (r.granule == 4 && ((offset | bytes) & 3) != 0) narrow(r);
-  const Access now{clock.number(moments_), place};
-  for (int64_t i = offset / r.granule; i * r.granule < offset + bytes; ++i) {
-    Cell& cell = r.cells[i];
+  const Access now{clock.number(), place};
+  return visit(r, cells_of(r, offset, bytes), [&](Cell& cell) -> std::optional<Conflict> {
     if (const auto kind = conflict_with_write(clock, cell.write, place, r.shared))
-      return Conflict{*kind, i * r.granule, cell.write, true};
-    for (Access& a : cell.reads) {
-      if (!is_ordered(clock, a, place))
-        return Conflict{Conflict::Kind::race, i * r.granule, a, false};
-      a = {};
+      return Conflict{*kind, 0, cell.write, true};
+    for (const Access& a : cell.reads) {
+      if (!is_ordered(clock, a, place)) return Conflict{Conflict::Kind::race, 0, a, false};
     }
-    cell.write = now;
-  }
-  return std::nullopt;
+    cell = {.write = now, .reads = {}};
+    return std::nullopt;
+  });
 }
 
 template std::optional<Conflict> Memory::read(Clock&, Region&, int64_t, int64_t, Place);
@@ -176,10 +198,9 @@ template std::optional<Conflict> Memory::write(Clock&, Region&, int64_t, int64_t
 template std::optional<Conflict> Memory::write(AsyncClock&, Region&, int64_t, int64_t, Place);
 
 void Memory::settle(Clock& clock, Region& r, int64_t offset, int64_t bytes, Place place) {
-  const Access now{clock.number(moments_), {place.bits & ~Place::kInFlight}};
-  for (int64_t i = offset / r.granule; i * r.granule < offset + bytes; ++i) {
-    r.cells[i].write = now;
-  }
+  const Access now{clock.number(), {place.bits & ~Place::kInFlight}};
+  const Cells cells = cells_of(r, offset, bytes);
+  for (Cell* cell = cells.begin; cell != cells.end; ++cell) cell->write = now;
 }
 
 }  // namespace tw::emu

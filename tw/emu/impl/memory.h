@@ -38,7 +38,8 @@ struct Region {
   int64_t bytes = 0;
   bool shared = false;  ///< of one block
   bool writable = true, initialised = false;
-  int granule = 4;  ///< bytes of a cell: 4 until some access is narrower
+  static constexpr int kWidest = 2;
+  int shift = kWidest;  ///< a cell has 2^shift bytes: 4 until some access is narrower
   Cell* cells = nullptr;
 };
 
@@ -86,6 +87,7 @@ class Memory {
   /// Bytes that were written in flight, at that place, are written by the thread now.
   void settle(Clock& clock, Region& r, int64_t offset, int64_t bytes, Place place);
   const Moment& moment(const Access& a) const { return moments_[a.moment]; }
+  std::vector<Moment>& moments() { return moments_; }
   /// The number of a moment of asynchronous work.
   uint32_t add_moment(const Moment& m) {
     moments_.push_back(m);
@@ -94,7 +96,14 @@ class Memory {
 
  private:
   static constexpr int64_t kPage = 4096, kGap = 1 << 20;
-  void narrow(Region& r);
+  struct Cells {
+    Cell *begin, *end;
+  };
+  void narrow(Region& r, int shift);
+  /// Of the bytes, narrow enough to be of no others.
+  Cells cells_of(Region& r, int64_t offset, int64_t bytes);
+  template <class F>
+  std::optional<Conflict> visit(const Region& r, Cells cells, F&& note);
   template <class Who>
   bool is_behind(Who& clock, uint32_t moment) const;
   template <class Who>

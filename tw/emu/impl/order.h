@@ -78,13 +78,15 @@ class Memo {
   void clear() { entries_ = {}; }
 
  private:
-  std::array<uint64_t, 8> entries_{};  ///< moment 0 is none
+  std::array<uint64_t, 16> entries_{};  ///< moment 0 is none
 };
 
 /// The clock of a thread.
 class Clock {
  public:
-  void start(int64_t thread, int64_t warp, int64_t block) {
+  /// `moments` has those of all, each with its number, and grows.
+  void start(int64_t thread, int64_t warp, int64_t block, std::vector<Moment>& moments) {
+    moments_ = &moments;
     now_ = {.thread = thread, .warp = warp, .block = block};
     fenced_ = 0;
     set_known(nullptr);
@@ -128,26 +130,32 @@ class Clock {
   /// Grows with every change.
   uint64_t version() const { return version_; }
 
-  /// The number of the present moment in `moments`, which grows.
-  uint32_t number(std::vector<Moment>& moments) {
+  /// The number of the present moment.
+  uint32_t number() {
     if (number_ == 0) {
-      number_ = static_cast<uint32_t>(moments.size());
-      moments.push_back(now_);
+      number_ = static_cast<uint32_t>(moments_->size());
+      moments_->push_back(now_);
     }
     return number_;
   }
+  /// Whether the moment of that number came up when this thread had learnt the last that it knows:
+  /// then it is behind that one only if it is its own.
+  bool has_learnt_before(uint32_t moment) const { return moment >= learnt_; }
   Memo& memo() { return memo_; }
 
  private:
   void change() {
     number_ = 0;
+    learnt_ = static_cast<uint32_t>(moments_->size());
     ++version_;
     memo_.clear();
   }
   Moment now_;
   KnowledgePtr known_;
   uint32_t fenced_ = 0;
+  std::vector<Moment>* moments_ = nullptr;
   uint32_t number_ = 0;  ///< 0: not in the list yet
+  uint32_t learnt_ = 0;  ///< how many moments there were at the last change
   uint64_t version_ = 0;
   Memo memo_;
 };
@@ -171,7 +179,7 @@ class AsyncClock {
     }
     return true;
   }
-  uint32_t number(const std::vector<Moment>&) const { return number_; }
+  uint32_t number() const { return number_; }
   int64_t agent() const { return agent_; }
   Memo& memo() { return memo_; }
   Memo& fences() { return fences_; }
