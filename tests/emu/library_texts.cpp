@@ -4,6 +4,7 @@
 #include <cstring>
 #include <ctime>
 #include <fmt/format.h>
+#include <functional>
 
 #include "tw/base/error.h"
 #include "tw/base/round.h"
@@ -11,22 +12,15 @@
 #include "tw/emit/cpu/emit_cpu.h"
 #include "tw/emit/cuda/emit_cuda.h"
 #include "tw/emu/emulator.h"
+#include "tw/emu/impl/text.h"
+#include "tw/interp/interpreter.h"
+#include "tw/ir/print.h"
 #include "tw/passes/pipeline.h"
 #include "tw/runtime/launch.h"
 
 namespace tw::test {
-namespace {
 
-using check::Guarded;
-using kernels::KernelEntry;
-using kernels::Problem;
-using Views = std::vector<TensorView>;
-
-/// Of a problem of the sweep.
-constexpr int64_t kMostElements = 30'000;
-
-/// Of all tensors together; -1 where one has none.
-int64_t elements_of(const KernelEntry& entry, const Problem& p) {
+int64_t elements_of(const kernels::KernelEntry& entry, const kernels::Problem& p) {
   int64_t sum = 0;
   for (const check::Argument& a : entry.arguments(p)) {
     int64_t count = 1;
@@ -36,6 +30,16 @@ int64_t elements_of(const KernelEntry& entry, const Problem& p) {
   }
   return sum;
 }
+
+namespace {
+
+using check::Guarded;
+using kernels::KernelEntry;
+using kernels::Problem;
+using Views = std::vector<TensorView>;
+
+/// Of a problem of the sweep.
+constexpr int64_t kMostElements = 30'000;
 
 bool is_tiny(const KernelEntry& entry, const Problem& p) {
   const int64_t n = elements_of(entry, p);
@@ -48,8 +52,6 @@ Program traced(const KernelEntry& entry, const Problem& p) {
   canonicalize(program);
   return program;
 }
-
-Signature signature_of(const Program& p) { return {p.name, launch_spec(p), {}}; }
 
 /// Rows longer by as much as nobody else's, in steps that keep what the text may rely on.
 std::vector<int64_t> own_strides(const TensorView& t, const ParamFacts& facts, int64_t number) {
@@ -112,9 +114,9 @@ Views joined(const Views& a, const Views& b) {
 }
 
 /// A launch of the text on such tensors. Throws UserError where it does not serve them.
-void launch(const LibraryText& text, const Signature& signature, const std::string& body,
-            const Views& in, const Views& out, uint64_t seed) {
-  const Call call(signature, in, out, {});
+void launch(const LibraryText& text, const std::string& body, const Views& in, const Views& out,
+            uint64_t seed) {
+  const Call call(text.signature, in, out, {});
   if (!(call.specialisation() == text.facts)) throw UserError("other facts");
   Views args;
   std::vector<Tensor> workspace;
@@ -164,11 +166,11 @@ namespace {
 struct Tensors {
   Tensors(const KernelEntry& entry, const Problem& p) {
     for (const check::Argument& a : entry.arguments(p)) {
-      all.emplace_back(a.dtype, a.dims);
-      (a.output ? out : in).push_back(all.back().view());
+      all.push_back(host_tensor(a.dtype, a.dims));
+      (a.output ? out : in).push_back(all.back());
     }
   }
-  std::vector<Guarded> all;
+  std::vector<Tensor> all;
   Views in, out;
 };
 
@@ -177,16 +179,17 @@ struct Tensors {
 LibraryText library_text(const KernelEntry& entry, const Problem& p,
                          const std::map<std::string, int64_t>& knobs) {
   Program program = traced(entry, p);
-  const Signature signature = signature_of(program);
   const Tensors t(entry, p);
   LibraryText text{.entry = &entry,
                    .made_for = p,
-                   .facts = Call(signature, t.in, t.out, {}).specialisation(),
+                   .facts = {},
                    .prelude = {},
                    .body = {},
                    .cuda_prelude = {},
                    .launch = {},
+                   .signature = {program.name, launch_spec(program), {}},
                    .problems = {}};
+  text.facts = Call(text.signature, t.in, t.out, {}).specialisation();
   const Mapping mapping{"cuda1", knobs};
   run_passes(program, cuda_passes(), {machine_named("generic"), mapping, text.facts});
   const auto emitted = [&](cpu::Thread kind) {
@@ -206,39 +209,41 @@ LibraryText library_text(const KernelEntry& entry, const Problem& p,
 }
 
 int64_t tiles_of_a_block(const LibraryText& text, const Problem& p) {
-  const Signature signature = signature_of(traced(*text.entry, text.made_for));
   const Tensors t(*text.entry, p);
-  return Call(signature, t.in, t.out, {}).instances() / 2;
+  return Call(text.signature, t.in, t.out, {}).instances() / 2;
 }
 
 std::string fault_of(const LibraryText& text, const Problem& p, const std::string& body,
                      uint64_t seed) {
-  const Signature signature = signature_of(traced(*text.entry, text.made_for));
   using enum check::Values;
-  check::Sweep sweep({.values = {uniform, integers, special},
-                      .layouts = {},
-                      .refuses_aliases = false,
-                      .whole = false,
-                      .seed = seed + 1});
+  const uint64_t first = seed + 1;
   const auto run = [&](const Views& in, const Views& out) {
     const OwnStrides own(joined(in, out), text.facts);
     const Views own_in = own.views(0, in.size()),
                 own_out = own.views(in.size(), in.size() + out.size());
-    if (!(Call(signature, own_in, own_out, {}).specialisation() == text.facts))
-      return launch(text, signature, body, in, out, seed++);
-    launch(text, signature, body, own_in, own_out, seed++);
+    if (!(Call(text.signature, own_in, own_out, {}).specialisation() == text.facts))
+      return launch(text, body, in, out, seed++);
+    launch(text, body, own_in, own_out, seed++);
     own.take_back();
   };
-  try {
-    sweep.add(to_string(p), {.arguments = text.entry->arguments(p),
-                             .run = run,
-                             .reference = [&](std::span<const TensorView> in) {
-                               return text.entry->reference(p, in);
-                             }});
-  } catch (const DeviceError& e) {
-    return e.what();
+  const auto reference = [&](std::span<const TensorView> in) {
+    return text.entry->reference(p, in);
+  };
+  for (const check::Values values : {uniform, integers, special}) {
+    check::Sweep sweep({.values = {values},
+                        .layouts = {},
+                        .refuses_aliases = false,
+                        .whole = false,
+                        .seed = first});
+    try {
+      sweep.add(to_string(p),
+                {.arguments = text.entry->arguments(p), .run = run, .reference = reference});
+    } catch (const DeviceError& e) {
+      return e.what();
+    }
+    if (std::string fault = sweep.verdict(); !fault.empty()) return fault;
   }
-  return sweep.verdict();
+  return "";
 }
 
 std::string fault_of(const LibraryText& text, const std::string& body, uint64_t seed) {
@@ -250,58 +255,108 @@ std::string fault_of(const LibraryText& text, const std::string& body, uint64_t 
 
 namespace {
 
-/// Finds out what a text serves.
-class Search {
- public:
-  Search(LibraryText& text, const Effort& most) : text_(text), most_(most) {}
-
-  bool full() const { return text_.problems.size() >= most_.problems || seconds_ > most_.seconds; }
-  /// Whether the text serves the problem, which it then has.
-  bool take(const Problem& p) {
-    if (full() || p.options != text_.made_for.options) return false;
-    if (std::ranges::find(text_.problems, p) != text_.problems.end()) return true;
+/// Whether a little more or less of an axis leaves the program as it is. Others, of a group or a
+/// pad, are constants that no tensor need show.
+bool is_open(const KernelEntry& entry, const Problem& p, const std::string& axis) {
+  const std::string program = print(traced(entry, p));
+  for (const int64_t by : {1, 2, 16, -1}) {
+    Problem other = p;
+    other.shape[axis] += by;
     try {
-      const std::clock_t begin = std::clock();
-      const int64_t elements = elements_of(*text_.entry, p);
-      if (elements <= 0 || elements > most_.elements) return false;
-      if (!fault_of(text_, p, text_.body, 0).empty()) return false;
-      const double took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-      if (took > most_.seconds / 3 && !text_.problems.empty()) return false;
-      seconds_ += took;
-    } catch (const UserError&) {  // constants of the text
-      return false;
+      if (print(traced(entry, other)) == program) return true;
+    } catch (const UserError&) {
+      continue;
     }
-    text_.problems.push_back(p);
-    return true;
   }
-  /// The problem with some axes as long as that.
-  bool take_with(const std::vector<std::string>& axes, int64_t extent) {
-    Problem p = text_.made_for;
-    for (const std::string& axis : axes) p.shape[axis] = extent;
-    return take(p);
-  }
+  return false;
+}
 
- private:
-  LibraryText& text_;
-  const Effort& most_;
-  double seconds_ = 0;
-};
+std::vector<std::string> open_axes(const LibraryText& text) {
+  std::vector<std::string> all;
+  for (const auto& [axis, extent] : text.made_for.shape)
+    if (is_open(*text.entry, text.made_for, axis)) all.push_back(axis);
+  return all;
+}
+
+bool serves(const LibraryText& text, const std::vector<std::string>& open, const Problem& p,
+            int64_t most_elements) {
+  if (p.options != text.made_for.options || p.dtype != text.made_for.dtype) return false;
+  for (const auto& [axis, extent] : text.made_for.shape)
+    if (p.extent(axis) != extent && std::ranges::count(open, axis) == 0) return false;
+  try {
+    const int64_t elements = elements_of(*text.entry, p);
+    if (elements <= 0 || elements > most_elements) return false;
+    const Tensors t(*text.entry, p);
+    return Call(text.signature, t.in, t.out, {}).specialisation() == text.facts;
+  } catch (const UserError&) {  // constants of the text
+    return false;
+  }
+}
+
+double seconds_of(const std::function<void()>& what) {
+  const std::clock_t begin = std::clock();
+  what();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
 
 }  // namespace
 
-void find_problems(LibraryText& text, const std::vector<Problem>& form, const Effort& most) {
-  Search search(text, most);
-  if (!search.take(text.made_for)) return;
-  // Axes that are no constants of the text. Extents lie next to whole tiles on either side, odd
-  // ones and whole runs of 16 bytes.
+std::vector<Problem> served_problems(const LibraryText& text, const std::vector<Problem>& form,
+                                     int64_t most_elements) {
+  std::vector<Problem> all;
+  const std::vector<std::string> open = open_axes(text);
+  const auto add = [&](const Problem& p) {
+    if (!serves(text, open, p, most_elements)) return false;
+    if (std::ranges::find(all, p) == all.end()) all.push_back(p);
+    return true;
+  };
+  const auto add_with = [&](const std::vector<std::string>& axes, int64_t extent) {
+    Problem p = text.made_for;
+    for (const std::string& axis : axes) p.shape[axis] = extent;
+    return add(p);
+  };
+  add(text.made_for);
+  // Axes whose length the text leaves open, all else as it was. Extents lie next to whole tiles on
+  // either side, odd ones and whole runs of 16 bytes.
   std::vector<std::string> axes;
-  for (const auto& [axis, extent] : text.made_for.shape)
-    if (search.take_with({axis}, 127) || search.take_with({axis}, 144)) axes.push_back(axis);
-  for (const int64_t extent : {129, 128, 33}) search.take_with(axes, extent);
+  for (const std::string& axis : open)
+    if (add_with({axis}, 127) || add_with({axis}, 144)) axes.push_back(axis);
+  for (const int64_t extent : {129, 128, 33}) add_with(axes, extent);
   for (const std::string& axis : axes)
-    for (const int64_t extent : {1023, 1040, 2999, 2960, 129, 128})
-      search.take_with({axis}, extent);
-  for (const Problem& p : form) search.take(p);
+    for (const int64_t extent : {1023, 1040, 2999, 2960, 129, 128}) add_with({axis}, extent);
+  for (const Problem& p : form) add(p);
+  return all;
+}
+
+bool is_meant_for(const LibraryText& text, const Problem& p) {
+  if (p == text.made_for) return true;
+  const Program program = traced(*text.entry, text.made_for);
+  check::Sweep sweep({.values = {check::Values::uniform},
+                      .layouts = {},
+                      .refuses_aliases = false,
+                      .whole = false});
+  sweep.add("", {.arguments = text.entry->arguments(p),
+                 .run = [&](const Views& in, const Views& out) { interpret(program, in, out); },
+                 .reference =
+                     [&](std::span<const TensorView> in) { return text.entry->reference(p, in); }});
+  return sweep.verdict().empty();
+}
+
+void find_problems(LibraryText& text, const std::vector<Problem>& form, const Effort& most) {
+  emu::load_text(text.prelude + text.body, text.launch.entry);
+  double seconds = 0;
+  int64_t elements = 0;
+  for (const Problem& p : served_problems(text, form, most.elements)) {
+    if (text.problems.size() == most.problems || seconds > most.seconds) return;
+    const int64_t more = elements_of(*text.entry, p);
+    const double expected =
+        elements == 0 ? 0 : seconds * static_cast<double>(more) / static_cast<double>(elements);
+    if (expected > most.seconds / 3) continue;
+    std::string fault;
+    seconds += seconds_of([&] { fault = fault_of(text, p, text.body, 0); });
+    elements += more;
+    if (fault.empty()) text.problems.push_back(p);
+  }
 }
 
 }  // namespace tw::test
