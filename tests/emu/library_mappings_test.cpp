@@ -49,7 +49,7 @@ Launch several_tiles(const LibraryForm& form, const std::vector<Problem>& proble
   for (const Problem& made_for : problems) {
     const LibraryText text = library_text(*form.entry, made_for);
     for (const Problem& p : served_problems(text, problems, kMostElements)) {
-      const int64_t tiles = tiles_of_a_block(text, p);
+      const int64_t tiles = instances_of(text, p) / 2;
       const bool is_better =
           !best || (best->tiles < 2 ? tiles > best->tiles
                                     : tiles >= 2 && elements_of(*form.entry, p) <

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <fmt/format.h>
 #include <functional>
+#include <iterator>
 
 #include "tw/base/error.h"
 #include "tw/base/round.h"
@@ -208,14 +209,13 @@ LibraryText library_text(const KernelEntry& entry, const Problem& p,
   return text;
 }
 
-int64_t tiles_of_a_block(const LibraryText& text, const Problem& p) {
+int64_t instances_of(const LibraryText& text, const Problem& p) {
   const Tensors t(*text.entry, p);
-  return Call(text.signature, t.in, t.out, {}).instances() / 2;
+  return Call(text.signature, t.in, t.out, {}).instances();
 }
 
 std::string fault_of(const LibraryText& text, const Problem& p, const std::string& body,
-                     uint64_t seed) {
-  using enum check::Values;
+                     uint64_t seed, std::span<const check::Values> all_values) {
   const uint64_t first = seed + 1;
   const auto run = [&](const Views& in, const Views& out) {
     const OwnStrides own(joined(in, out), text.facts);
@@ -229,7 +229,7 @@ std::string fault_of(const LibraryText& text, const Problem& p, const std::strin
   const auto reference = [&](std::span<const TensorView> in) {
     return text.entry->reference(p, in);
   };
-  for (const check::Values values : {uniform, integers, special}) {
+  for (const check::Values values : all_values) {
     check::Sweep sweep({.values = {values},
                         .layouts = {},
                         .refuses_aliases = false,
@@ -246,9 +246,11 @@ std::string fault_of(const LibraryText& text, const Problem& p, const std::strin
   return "";
 }
 
-std::string fault_of(const LibraryText& text, const std::string& body, uint64_t seed) {
-  for (const Problem& p : text.problems) {
-    if (std::string fault = fault_of(text, p, body, seed); !fault.empty()) return fault;
+std::string fault_of(const LibraryText& text, const std::string& body, uint64_t turn) {
+  for (size_t i = 0; i < text.problems.size(); ++i) {
+    const check::Values values[] = {kLibraryValues[(i + turn) % std::size(kLibraryValues)]};
+    std::string fault = fault_of(text, text.problems[i], body, 100 * turn, values);
+    if (!fault.empty()) return fault;
   }
   return "";
 }
@@ -301,31 +303,80 @@ double seconds_of(const std::function<void()>& what) {
 
 }  // namespace
 
+namespace {
+
+/// Collects the problems that a text serves.
+class Served {
+ public:
+  Served(const LibraryText& text, int64_t most_elements)
+      : text_(text), most_(most_elements), open_(open_axes(text)) {}
+
+  const std::vector<std::string>& open() const { return open_; }
+  std::vector<Problem> all() { return std::move(all_); }
+
+  bool add(const Problem& p) {
+    if (!serves(text_, open_, p, most_)) return false;
+    if (std::ranges::find(all_, p) == all_.end()) all_.push_back(p);
+    return true;
+  }
+  Problem with(const std::string& axis, int64_t extent) const {
+    Problem p = text_.made_for;
+    p.shape[axis] = extent;
+    return p;
+  }
+  /// The shortest of an axis with so many times the instances that there are; 0 where none has.
+  int64_t extent_with(const std::string& axis, int64_t times) const {
+    const int64_t wanted = times * instances_of(text_, text_.made_for);
+    std::vector<int64_t> extents = {2,  3,  5,  8,   9,   16,  17,  24,  33, 40,
+                                    65, 72, 97, 129, 136, 193, 200, 257, 264};
+    for (const int64_t more : {64, 128, 192, 256})  // what divides it may matter
+      extents.push_back(text_.made_for.extent(axis) + more);
+    std::ranges::sort(extents);
+    for (const int64_t extent : extents)
+      if (const Problem p = with(axis, extent);
+          serves(text_, open_, p, most_) && instances_of(text_, p) >= wanted)
+        return extent;
+    return 0;
+  }
+
+ private:
+  const LibraryText& text_;
+  const int64_t most_;
+  const std::vector<std::string> open_;
+  std::vector<Problem> all_;
+};
+
+}  // namespace
+
 std::vector<Problem> served_problems(const LibraryText& text, const std::vector<Problem>& form,
                                      int64_t most_elements) {
-  std::vector<Problem> all;
-  const std::vector<std::string> open = open_axes(text);
-  const auto add = [&](const Problem& p) {
-    if (!serves(text, open, p, most_elements)) return false;
-    if (std::ranges::find(all, p) == all.end()) all.push_back(p);
-    return true;
-  };
-  const auto add_with = [&](const std::vector<std::string>& axes, int64_t extent) {
-    Problem p = text.made_for;
-    for (const std::string& axis : axes) p.shape[axis] = extent;
-    return add(p);
-  };
-  add(text.made_for);
-  // Axes whose length the text leaves open, all else as it was. Extents lie next to whole tiles on
-  // either side, odd ones and whole runs of 16 bytes.
-  std::vector<std::string> axes;
-  for (const std::string& axis : open)
-    if (add_with({axis}, 127) || add_with({axis}, 144)) axes.push_back(axis);
-  for (const int64_t extent : {129, 128, 33}) add_with(axes, extent);
-  for (const std::string& axis : axes)
-    for (const int64_t extent : {1023, 1040, 2999, 2960, 129, 128}) add_with({axis}, extent);
-  for (const Problem& p : form) add(p);
-  return all;
+  Served served(text, most_elements);
+  served.add(text.made_for);
+  // An axis of tiles becomes as long as three of them with a rest, as two whole ones, and all of
+  // them together as two; another, along which an instance goes, longer than it takes at once.
+  Problem longer = text.made_for;
+  std::vector<std::string> along;
+  for (const std::string& axis : served.open()) {
+    const int64_t two = served.extent_with(axis, 2), three = served.extent_with(axis, 3);
+    if (two == 0) along.push_back(axis);
+    if (three != 0) served.add(served.with(axis, three));
+    if (two != 0) longer.shape[axis] = two;
+    if (two > 16) served.add(served.with(axis, two / 16 * 32));
+    if (two > 32) served.add(served.with(axis, 520));  // 8 of 64 and as many as 8 of 65
+  }
+  for (const std::string& axis : along) {
+    for (const int64_t extent : {129, 144, 1023, 1040, 33, 40}) {
+      Problem p = longer;
+      p.shape[axis] = extent;
+      served.add(p);
+      served.add(served.with(axis, extent));
+    }
+  }
+  served.add(longer);
+  for (const std::string& axis : served.open())
+    for (const int64_t extent : {2999, 2960, 128}) served.add(served.with(axis, extent));
+  for (const Problem& p : form) served.add(p);
+  return served.all();
 }
 
 bool is_meant_for(const LibraryText& text, const Problem& p) {
@@ -344,17 +395,17 @@ bool is_meant_for(const LibraryText& text, const Problem& p) {
 
 void find_problems(LibraryText& text, const std::vector<Problem>& form, const Effort& most) {
   emu::load_text(text.prelude + text.body, text.launch.entry);
-  double seconds = 0;
-  int64_t elements = 0;
+  static constexpr check::Values kUniform[] = {check::Values::uniform};
+  double seconds = 0, an_instance = 0;
   for (const Problem& p : served_problems(text, form, most.elements)) {
     if (text.problems.size() == most.problems || seconds > most.seconds) return;
-    const int64_t more = elements_of(*text.entry, p);
-    const double expected =
-        elements == 0 ? 0 : seconds * static_cast<double>(more) / static_cast<double>(elements);
-    if (expected > most.seconds / 3) continue;
+    const auto instances = static_cast<double>(instances_of(text, p));
+    if (instances * an_instance > most.seconds / 4) continue;
     std::string fault;
-    seconds += seconds_of([&] { fault = fault_of(text, p, text.body, 0); });
-    elements += more;
+    const double took = seconds_of([&] { fault = fault_of(text, p, text.body, 0, kUniform); });
+    if (an_instance == 0) an_instance = took / instances;
+    if (took > most.seconds / 4 && !text.problems.empty()) continue;
+    seconds += took;
     if (fault.empty()) text.problems.push_back(p);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,11 +43,11 @@ int64_t elements_of(const kernels::KernelEntry& entry, const kernels::Problem& p
 LibraryText library_text(const kernels::KernelEntry& entry, const kernels::Problem& p,
                          const std::map<std::string, int64_t>& knobs = {});
 
-/// How many instances each of two blocks does, at least.
-int64_t tiles_of_a_block(const LibraryText& text, const kernels::Problem& p);
+/// Of the grid.
+int64_t instances_of(const LibraryText& text, const kernels::Problem& p);
 
-/// Of the made-for problem, of ones with longer axes and of the form's others, those that the text
-/// serves: they have its constants and its facts, and no more elements than that.
+/// The made-for problem, ones with longer axes and the form's others, as far as the text serves
+/// them: they have its constants and its facts, and no more elements than that.
 std::vector<kernels::Problem> served_problems(const LibraryText& text,
                                               const std::vector<kernels::Problem>& form,
                                               int64_t most_elements);
@@ -66,11 +67,14 @@ struct Effort {
 void find_problems(LibraryText& text, const std::vector<kernels::Problem>& form,
                    const Effort& most);
 
-/// What a launch of every problem shows with `body` in place of the text's own; empty: clean and
-/// right. Two blocks do the instances of the grid in turn; each tensor has strides of its own, and
-/// what lies between its rows is poison.
-std::string fault_of(const LibraryText& text, const std::string& body, uint64_t seed);
+/// What launches of a problem show with `body` in place of the text's own; empty: clean and right.
+/// Two blocks do the instances of the grid in turn; each tensor has strides of its own, and what
+/// lies between its rows is poison.
+constexpr check::Values kLibraryValues[] = {check::Values::uniform, check::Values::integers,
+                                            check::Values::special};
 std::string fault_of(const LibraryText& text, const kernels::Problem& p, const std::string& body,
-                     uint64_t seed);
+                     uint64_t seed, std::span<const check::Values> values = kLibraryValues);
+/// The same of all problems, each with one of these values, in turn with others.
+std::string fault_of(const LibraryText& text, const std::string& body, uint64_t turn);
 
 }  // namespace tw::test

@@ -70,12 +70,15 @@ void Machine::complete_sync(Block& block) {
   block.arrived = 0;
   KnowledgePtr all;
   int32_t any = 0;
+  bool others_done = false;
   for (const Thread& t : block.threads) {
+    others_done |= t.others_done;
     all = with_fences(join_(all, t.clock.known()), t);
     any |= t.call.argument;
   }
   for (Thread& t : block.threads) {
     t.clock.pass_block_sync(all);
+    t.others_done = others_done;
     t.call = {.argument = any};
     if (&t != current_) make_ready(t);
   }

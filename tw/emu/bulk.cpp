@@ -44,6 +44,7 @@ void Machine::tensor(const char* kind, const void* map, void* shared, void* barr
   expect_aligned(shared, kBoxAlignment, line);
   for (int i = 0; i < rank; ++i) copy.at[static_cast<size_t>(i)] = at[i];
   check_corner(copy);
+  expect_others_done(at_line(line));
   copy.stores ? start_store(std::move(copy)) : start_load(std::move(copy), barrier, mask);
 }
 
@@ -78,6 +79,7 @@ void Machine::bulk(const char* kind, void* shared, void* global, uint32_t bytes,
               .rank = 2,
               .element_bytes = 1,
               .swizzle = 0};
+  expect_others_done(at_line(line));
   copy.stores ? start_store(std::move(copy)) : start_load(std::move(copy), barrier, 0);
 }
 

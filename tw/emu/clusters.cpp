@@ -69,6 +69,8 @@ void Machine::fence(const char* kind, int32_t) {
     t.clock.fence();
   } else if (what == "tw_wgmma_fence") {
     t.wgmma_fenced = true;
+  } else if (what == "tw_grid_dependency_sync") {
+    t.others_done = true;
   } else {  // of initialised barriers
     for (auto& [offset, b] : t.block->mbarriers) {
       b.announced |= b.initialised.thread == t.clock.now().thread;

@@ -256,6 +256,7 @@ EmuReport run(const LoadedText& loaded, const std::string& text, const LaunchSpe
   Memory memory(options.seed);
   const Arguments arguments(spec, args, memory);
   grid.cluster = spec.cluster;
+  grid.early = spec.early && options.check_races;
   grid.warp_groups = spec.cluster > 1 || !spec.tensor_maps.empty();
   grid.shared_base = shared_base(options.seed);
   for (int i = 0; i < grid.resident; ++i) {

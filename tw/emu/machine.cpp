@@ -76,6 +76,7 @@ void Machine::reset(Thread& t) {
   t.setmaxnregs = 0;
   t.bulk = {};
   t.wgmma_fenced = false;
+  t.others_done = !grid_.early;
   t.wgmmas = 0;
   t.wgmma_groups = 0;
   t.in_flight.clear();
@@ -279,9 +280,18 @@ void Machine::fail(EmuFault fault, std::string text, std::vector<Place> places) 
 
 // ---- accesses
 
+void Machine::expect_others_done(Place place) {
+  if (current_->others_done) return;
+  fail(EmuFault::race,
+       who(current_->clock.now()) +
+           " comes to global memory @0, and nothing waits for the launches before this one",
+       {place});
+}
+
 Region& Machine::region_of(const void* address, uint64_t bytes, bool write, Place place) {
   Region* r = memory_.find(address, bytes);
   const Region* own = &memory_.region(current_->block->shared);
+  if (r && !r->shared) expect_others_done(place);
   if (r && (!r->shared || r == own) && (!write || r->writable)) return *r;
   for (int i = 0; r && grid_.cluster > 1 && i < grid_.cluster; ++i) {
     Block& peer = blocks_[current_->block->cluster->first + static_cast<size_t>(i)];
@@ -333,6 +343,9 @@ void Machine::fault(int32_t line, void* address, uint64_t alignment) {
   const std::string me = who(current_->clock.now());
   if (alignment == 0)
     fail(EmuFault::out_of_bounds, me + " leaves the bounds of a local array @0", {at_line(line)});
+  if (alignment == 1)
+    fail(EmuFault::out_of_bounds, me + " shifts by as many bits as there are, or more, @0",
+         {at_line(line)});
   fail(
       EmuFault::misaligned,
       fmt::format("{} uses address {} as one of a multiple of {} bytes @0", me, address, alignment),

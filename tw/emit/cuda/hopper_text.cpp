@@ -23,6 +23,10 @@ TW_EMU void* tw_emu_peer(void* shared, u32 rank, i32 line) {
 TW_EMU u32 tw_emu_shared_address(const void* shared, i32 line) {
   return tw_emu.shared_address(shared, line);
 }
+TW_EMU u32 tw_emu_operand_address(const void* shared, i32 line) {
+  if ((u64)shared % 16 != 0) tw_emu.fault(line, (void*)shared, 16);
+  return tw_emu.shared_address(shared, line);
+}
 TW_EMU void tw_emu_tensor(const char* kind, const void* map, void* shared, void* barrier,
                           const i32* at, i32 rank, u32 mask, i32 line) {
   tw_emu.tensor(kind, map, shared, barrier, at, rank, mask, line);
@@ -209,7 +213,9 @@ ThreadFunction grid_dependency_sync() {
   return function("tw_grid_dependency_sync", kInline + R"(void tw_grid_dependency_sync() {
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 })",
-                  "inline void tw_grid_dependency_sync() {}", "");
+                  R"(inline void tw_grid_dependency_sync(TW_LINE) {
+  tw_emu_fence("tw_grid_dependency_sync", line);
+})");
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TW_EMU void* memset(void* to, i32 value, u64 bytes) {
   for (u64 i = 0; i < bytes; ++i) ((volatile u8*)to)[i] = (u8)value;
   return to;
 }
-// Of the sanitizers for alignment and for bounds of local arrays; they know the place.
+// Of the sanitizers for alignment, bounds of local arrays and shifts; they know the place.
 struct TwEmuPlace { const char* file; u32 line, column; };
 struct TwEmuMismatch { TwEmuPlace at; const void* type; u8 log_alignment, kind; };
 TW_EMU void __ubsan_handle_type_mismatch_v1_abort(TwEmuMismatch* m, u64 p) {
@@ -112,6 +112,9 @@ TW_EMU void __ubsan_handle_type_mismatch_v1_abort(TwEmuMismatch* m, u64 p) {
 }
 TW_EMU void __ubsan_handle_out_of_bounds_abort(TwEmuPlace* at, u64) {
   tw_emu.fault((i32)at->line, 0, 0);
+}
+TW_EMU void __ubsan_handle_shift_out_of_bounds_abort(TwEmuPlace* at, u64, u64) {
+  tw_emu.fault((i32)at->line, 0, 1);
 }
 // The table's functions, so that text which is instrumented does not read the table itself.
 TW_EMU TwEmuThread* tw_emu_self() { return tw_emu.self; }

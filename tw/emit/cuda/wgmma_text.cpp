@@ -122,7 +122,7 @@ ThreadFunction descriptors() {
           .cuda = descriptor("__device__ __forceinline__ u64 " + name + parameters + ")",
                              "(u64)__cvta_generic_to_shared(shared)"),
           .emulated = descriptor("inline u64 " + name + parameters + ", TW_LINE)",
-                                 "tw_emu_shared_address(shared, line)")};
+                                 "tw_emu_operand_address(shared, line)")};
 }
 
 }  // namespace

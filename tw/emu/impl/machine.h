@@ -60,6 +60,7 @@ struct Thread {
   int setmaxnregs = 0;
   BulkQueue bulk;
   bool wgmma_fenced = false;
+  bool others_done = true;  ///< it is behind a wait for the launches before this one
   uint64_t wgmmas = 0;
   uint32_t wgmma_groups = 0;  ///< committed
   Past wgmma_past;            ///< as it was at the version
@@ -109,6 +110,7 @@ struct Grid {
   const void* parameter = nullptr;
   uint32_t shared_base = 0;  ///< address of the first byte of shared memory
   bool check = true;
+  bool early = false;  ///< begins while the launches before it run
 };
 
 /// What went wrong. In the text "@0" and "@1" stand for the places.
@@ -170,6 +172,7 @@ class Machine {
   void copy_wait(int32_t left);
   void settle(Thread& t, int64_t group);
   void expect_aligned(const void* address, uint64_t bytes, int32_t line);
+  void expect_others_done(Place place);
   Region& region_of(const void* address, uint64_t bytes, bool write, Place place);
 
   // calls of a warp
