@@ -117,7 +117,7 @@ namespace {
 
 struct Attention {
   int64_t heads, shared_by, sq, sk;
-  bool causal, odd;
+  bool causal, odd, infinite;
 
   int64_t seen(int64_t row) const { return causal ? std::min(sk, row + 1 + sk - sq) : sk; }
 };
@@ -172,6 +172,12 @@ void make_odd_queries(const Attention& a, const Tensor& q, const Tensor& k) {
   }
 }
 
+/// All scores of every third row are minus infinity: its softmax is no number.
+void make_infinite_queries(const Attention& a, const Tensor& q, const Tensor& k) {
+  for (int64_t i = 0; i < k.count(); i += kHead) set(k, i, 1);
+  for (int64_t row = 0; row < a.heads * a.sq; row += 3) set(q, row * kHead, -INFINITY);
+}
+
 Reference fa_reference(const Attention& a) {
   Reference p;
   p.tensors = {host_tensor(bf16, {a.heads, a.sq, kHead}),
@@ -180,6 +186,7 @@ Reference fa_reference(const Attention& a) {
                host_tensor(bf16, {a.heads, a.sq, kHead})};
   for (size_t i = 0; i < 3; ++i) fill_normal(p.tensors[i], i + 1);
   if (a.odd) make_odd_queries(a, p.tensors[0], p.tensors[1]);
+  if (a.infinite) make_infinite_queries(a, p.tensors[0], p.tensors[1]);
   const std::vector<double> q = values_of(p.tensors[0]), k = values_of(p.tensors[1]),
                             v = values_of(p.tensors[2]);
   for (int64_t head = 0; head < a.heads; ++head) {
@@ -193,11 +200,12 @@ Reference fa_reference(const Attention& a) {
 Pipeline fa_pipeline(const std::string& text, const Config& c) {
   const int groups = c("nwg", 2), bnk = c("bnk", 128), st = c("st", 2), osep = c("osep", 1),
             causal = c("causal", 0);
-  const Attention a{c("heads", 1), c("kvdiv", 1), c("sq", 128),
-                    c("sk", 256),  causal != 0,   c("odd", 0) != 0};
-  const ReferencePtr problem = remembered(
-      fmt::format("fa {} {} {} {} {} {}", a.heads, a.shared_by, a.sq, a.sk, causal, a.odd),
-      [&] { return fa_reference(a); });
+  const Attention a{c("heads", 1), c("kvdiv", 1),    c("sq", 128),    c("sk", 256),
+                    causal != 0,   c("odd", 0) != 0, c("inf", 0) != 0};
+  const ReferencePtr problem =
+      remembered(fmt::format("fa {} {} {} {} {} {} {}", a.heads, a.shared_by, a.sq, a.sk, causal,
+                             a.odd, a.infinite),
+                 [&] { return fa_reference(a); });
   std::string head = defines({{"NWG", groups},
                               {"BNK", bnk},
                               {"ST", st},

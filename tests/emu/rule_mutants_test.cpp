@@ -36,14 +36,15 @@ const std::map<std::string, std::vector<const char*>> kRuleLaunches = {
       "st=2 sk=4 cwg=1 bn=64 m=136 n=72 k=320", "st=5 pp=1 m=512 n=256 k=320 grid=2",
       "st=3 cwg=3 bm=192 bn=96 epw=32 epb=1 grp=2 m=392 n=288 k=328",
       "st=3 bm=256 bn=64 bkb=256 m=264 n=72 k=328", "st=4 eb=1 m=256 n=128 k=512",
-      "st=4 bn=48 epw=16 cwg=1 bm=64 m=128 n=96 k=328"}},
+      "st=4 bn=48 epw=16 cwg=1 bm=64 m=128 n=96 k=328", "st=1 sk=2 m=128 n=128 k=64"}},
     {"fa",
      {"bnk=16 sq=131 sk=145 heads=2 causal=1 odd=1", "sq=200 sk=300 heads=2 kvdiv=2 odd=1",
       "causal=1 sq=200 sk=328 heads=3 hsec=2 odd=1", "bnk=176 osep=0 causal=1 sq=256 sk=400",
       "nwg=3 bnk=80 sq=392 sk=248 heads=2", "ppg=0 bnk=176 osep=0 sq=200 sk=400 heads=2",
       "causal=1 bnk=48 sq=129 sk=70 odd=1", "causal=1 bnk=16 sq=200 sk=40",
       "bnk=16 sq=80 sk=193 heads=3 odd=1 seeds=32",
-      "nwg=3 bnk=16 sq=200 sk=79 heads=3 odd=1 seeds=32"}},
+      "nwg=3 bnk=16 sq=200 sk=79 heads=3 odd=1 seeds=32", "causal=1 bnk=16 sq=96 sk=145 odd=1",
+      "bnk=16 sq=128 sk=145 inf=1", "causal=1 bnk=48 sq=129 sk=176 inf=1"}},
 };
 
 struct Rule {
