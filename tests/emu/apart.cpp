@@ -1,24 +1,21 @@
 #include "tests/emu/apart.h"
 
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
-#include <memory>
+#include <functional>
 #include <stdexcept>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tw/base/error.h"
 #include "tw/emu/impl/text.h"
+#include "tw/runtime/apart.h"
 
 namespace tw::test {
 namespace {
 
 constexpr const char* kCacheFolder = "TW_CACHE_DIR";
-constexpr rlim_t kSecondsApart = 10;  // a launch takes less than one
+constexpr int kSecondsApart = 10;  // a launch takes less than one
 
 Verdict judged(const std::string& kernel, const std::string& text, const std::string& config,
                uint64_t seeds) {
@@ -33,14 +30,6 @@ Verdict judged(const std::string& kernel, const std::string& text, const std::st
   } catch (const std::exception& e) {
     return {Verdict::Kind::failed, e.what()};
   }
-}
-
-std::string all_of(std::FILE* file) {
-  std::string text;
-  char buffer[4096];
-  std::rewind(file);
-  while (const size_t n = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, n);
-  return text;
 }
 
 }  // namespace
@@ -61,27 +50,14 @@ ScratchCache::~ScratchCache() {
 
 Verdict judged_apart(const std::string& kernel, const std::string& text, const std::string& config,
                      uint64_t seeds) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
-  std::fflush(nullptr);
-  const pid_t pid = fork();
-  if (pid < 0 || !file) throw std::runtime_error("no child");
-  if (pid == 0) {
-    const rlimit limit{kSecondsApart, kSecondsApart + 1}, no_core{0, 0};
-    setrlimit(RLIMIT_CPU, &limit);
-    setrlimit(RLIMIT_CORE, &no_core);
-    const Verdict v = judged(kernel, text, config, seeds);
-    std::fputs(v.text.c_str(), file.get());
-    std::fflush(file.get());
-    _exit(static_cast<int>(v.kind));
-  }
-  int status = 0;
-  while (waitpid(pid, &status, 0) != pid) {
-  }
-  if (WIFEXITED(status))
-    return {static_cast<Verdict::Kind>(WEXITSTATUS(status)), all_of(file.get())};
-  const bool late = WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL;
-  return {late ? Verdict::Kind::late : Verdict::Kind::killed,
-          fmt::format("signal {}", WTERMSIG(status))};
+  const Apart a = run_apart(
+      [&](const std::function<void(std::string_view)>& tell) {
+        const Verdict v = judged(kernel, text, config, seeds);
+        tell(static_cast<char>(v.kind) + v.text);
+      },
+      {.cpu = kSecondsApart});
+  if (a.ended) return {static_cast<Verdict::Kind>(a.told.at(0)), a.told.substr(1)};
+  return {a.late ? Verdict::Kind::late : Verdict::Kind::killed, fmt::format("signal {}", a.signal)};
 }
 
 }  // namespace tw::test

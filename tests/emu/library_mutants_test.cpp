@@ -1,22 +1,19 @@
 // Random changes of the texts of the library's kernels: what the emulator and a reference find.
 #include <algorithm>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <functional>
 #include <gtest/gtest.h>
 #include <iostream>
 #include <map>
 #include <random>
 #include <regex>
 #include <set>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tw/base/error.h"
 #include "tw/emu/impl/text.h"
 #include "tw/jit/nvrtc.h"
+#include "tw/runtime/apart.h"
 
 #include "tests/emu/apart.h"
 #include "tests/emu/library_texts.h"
@@ -28,22 +25,13 @@ namespace {
 using kernels::Problem;
 
 constexpr uint64_t kTurnsOfLibrary = 3;  // then all problems had all values
-constexpr rlim_t kSecondsOfLibrary =
-    10;  // of one process; all launches of a text take less than two
+constexpr int kSecondsOfLibrary = 10;  // of one process; all launches of a text take less than two
 
 /// What became of a text.
 struct LibraryOutcome {
   enum class Kind : uint8_t { clean, fault, killed, late, no_text, same_code } kind = Kind::clean;
   std::string text = {};
 };
-
-std::string told_by(std::FILE* file) {
-  std::string text;
-  char buffer[4096];
-  std::rewind(file);
-  while (const size_t n = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, n);
-  return text;
-}
 
 LibraryOutcome judged_text(const LibraryText& text, const std::string& body, uint64_t turns) {
   try {
@@ -58,29 +46,17 @@ LibraryOutcome judged_text(const LibraryText& text, const std::string& body, uin
   return {};
 }
 
-/// In a child, for texts that crash or never end. Time is the child's own, not that of compilers.
+/// In a process of its own, for texts that crash or never end.
 LibraryOutcome judged_in_child(const LibraryText& text, const std::string& body, uint64_t turns) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
-  std::fflush(nullptr);
-  const pid_t pid = fork();
-  if (pid < 0 || !file) throw std::runtime_error("no child");
-  if (pid == 0) {
-    const rlimit limit{kSecondsOfLibrary, kSecondsOfLibrary + 1}, no_core{0, 0};
-    setrlimit(RLIMIT_CPU, &limit);
-    setrlimit(RLIMIT_CORE, &no_core);
-    const LibraryOutcome o = judged_text(text, body, turns);
-    std::fputs(o.text.c_str(), file.get());
-    std::fflush(file.get());
-    _exit(static_cast<int>(o.kind));
-  }
-  int status = 0;
-  while (waitpid(pid, &status, 0) != pid) {
-  }
-  if (WIFEXITED(status))
-    return {static_cast<LibraryOutcome::Kind>(WEXITSTATUS(status)), told_by(file.get())};
-  const bool late = WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL;
-  return {late ? LibraryOutcome::Kind::late : LibraryOutcome::Kind::killed,
-          fmt::format("signal {}", WTERMSIG(status))};
+  const Apart a = run_apart(
+      [&](const std::function<void(std::string_view)>& tell) {
+        const LibraryOutcome o = judged_text(text, body, turns);
+        tell(static_cast<char>(o.kind) + o.text);
+      },
+      {.cpu = kSecondsOfLibrary});
+  if (a.ended) return {static_cast<LibraryOutcome::Kind>(a.told.at(0)), a.told.substr(1)};
+  return {a.late ? LibraryOutcome::Kind::late : LibraryOutcome::Kind::killed,
+          fmt::format("signal {}", a.signal)};
 }
 
 /// The text with what each launch promises said to the compiler: no extent is negative.
