@@ -97,6 +97,48 @@ TEST(Emulator, BlocksThatWaitForSmallerTickets) {
   });
 }
 
+const char* const kShiftText = R"(
+struct Args { void* data[1]; i64 strides[1]; };
+extern "C" __global__ void tw_k(const __grid_constant__ Args args) {
+  ((u32*)args.data[0])[tw_thread()] = 1u << (tw_thread() + 1);
+}
+)";
+
+TEST(Emulator, ShiftsByAllBitsAreReported) {
+  const auto report = [](int threads) {
+    return run(make_case(kShiftText, 1, threads, 0, {host_tensor(u32, {32})}, "w", {}), {});
+  };
+  EXPECT_TRUE(report(31).clean());
+  const EmuReport r = report(32);
+  EXPECT_EQ(r.fault, EmuFault::out_of_bounds);
+  EXPECT_NE(r.text.find("thread 31"), std::string::npos) << r.text;
+  EXPECT_NE(r.text.find("shifts by as many bits as there are"), std::string::npos) << r.text;
+}
+
+const char* const kEarlyText = R"(
+struct Args { void* data[1]; i64 strides[1]; };
+extern "C" __global__ void tw_k(const __grid_constant__ Args args) {
+  if (tw_thread() < 32) tw_grid_dependency_sync();
+  tw_sync();
+  ((u32*)args.data[0])[tw_thread()] = 1;
+}
+)";
+
+/// What begins early waits before it comes to memory, or is behind a thread of its block that does.
+TEST(Emulator, EarlyLaunchesWaitForThoseBefore) {
+  Case c = make_case(kEarlyText, 1, 64, 0, {host_tensor(u32, {64})}, "w", {});
+  c.spec.early = true;
+  expect_clean(c, [](const auto&) {});
+  const Case no_barrier = changed(c, "tw_sync();", ";");
+  const EmuReport r = run(no_barrier, {});
+  EXPECT_EQ(r.fault, EmuFault::race);
+  EXPECT_NE(r.text.find("nothing waits for the launches before"), std::string::npos) << r.text;
+  EXPECT_EQ(r.lines, (std::vector<int>{line_with(no_barrier, "= 1;")}));
+  Case late = no_barrier;
+  late.spec.early = false;
+  expect_clean(late, [](const auto&) {});
+}
+
 TEST(Emulator, EmptyGridRunsNothing) { EXPECT_TRUE(run(softmax_case(0, 10), {}).clean()); }
 
 TEST(Emulator, SpecAndTextMustFit) {

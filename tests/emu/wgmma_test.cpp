@@ -139,6 +139,15 @@ INSTANTIATE_TEST_SUITE_P(All, WgmmaLayouts,
                                          GroupProduct{"f16", 40, true, {0, false}, {0, true}},
                                          GroupProduct{"bf16", 192, true, {0, false}, {64, true}}));
 
+/// A descriptor has addresses in units of 16 bytes.
+TEST(Wgmma, OperandsBeginAtWholePieces) {
+  const Case c = product_case(
+      {.type = "bf16", .n = 8, .registers = false, .a = {128, false}, .b = {128, false}});
+  ASSERT_TRUE(run(c, {}).clean());
+  const EmuReport r = run(changed(c, "(shared, 0, ", "(shared + 8, 0, "), {});
+  EXPECT_EQ(r.fault, EmuFault::misaligned) << r.text;
+}
+
 TEST(Wgmma, RegistersInFlightAreNotTouched) {
   if (find_compiler().family == CompilerFamily::clang)
     GTEST_SKIP() << "clang does not tell of every access to a local array";
