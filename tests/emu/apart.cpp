@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "tw/base/error.h"
+#include "tw/emu/apart.h"
 #include "tw/emu/impl/text.h"
-#include "tw/runtime/apart.h"
 
 namespace tw::test {
 namespace {

@@ -11,9 +11,9 @@
 #include <set>
 
 #include "tw/base/error.h"
+#include "tw/emu/apart.h"
 #include "tw/emu/impl/text.h"
 #include "tw/jit/nvrtc.h"
-#include "tw/runtime/apart.h"
 
 #include "tests/emu/apart.h"
 #include "tests/emu/library_texts.h"

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "tw/base/error.h"
-#include "tw/runtime/apart.h"
+#include "tw/emu/apart.h"
 
 namespace tw::cli {
 namespace {

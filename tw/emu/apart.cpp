@@ -1,4 +1,4 @@
-#include "tw/runtime/apart.h"
+#include "tw/emu/apart.h"
 
 #include <cerrno>
 #include <csignal>
