@@ -93,7 +93,7 @@ size_t count_of_mutants() {
 /// With the suite of tests little time goes into launches.
 Effort effort() {
   if (count_of_mutants() < 100) return {.problems = 3, .seconds = 0.2, .elements = 20'000};
-  return {.problems = 16, .seconds = 0.8, .elements = 60'000};
+  return {.problems = 24, .seconds = 1.6, .elements = 120'000};
 }
 
 /// Texts by form and problem, made when they are asked for.

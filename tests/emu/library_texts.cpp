@@ -362,7 +362,9 @@ std::vector<Problem> served_problems(const LibraryText& text, const std::vector<
     if (three != 0) served.add(served.with(axis, three));
     if (two != 0) longer.shape[axis] = two;
     if (two > 16) served.add(served.with(axis, two / 16 * 32));
-    if (two > 32) served.add(served.with(axis, 520));  // 8 of 64 and as many as 8 of 65
+    if (two > 32) served.add(served.with(axis, 520));     // 9 of 64 and 8 of 65
+    if (two > 32 && !served.add(served.with(axis, 191)))  // 3 of 64 and 4 of 63
+      served.add(served.with(axis, 190));
   }
   for (const std::string& axis : along) {
     for (const int64_t extent : {129, 144, 1023, 1040, 33, 40}) {
@@ -371,6 +373,7 @@ std::vector<Problem> served_problems(const LibraryText& text, const std::vector<
       served.add(p);
       served.add(served.with(axis, extent));
     }
+    if (!served.add(served.with(axis, 8201))) served.add(served.with(axis, 8200));
   }
   served.add(longer);
   for (const std::string& axis : served.open())
