@@ -132,8 +132,8 @@ class Contraction {
     out.line(fmt::format("const i64 k_block = tw_block(depth, {}, 8);", s_.depth_block));
     if (in_place()) declare_small(out);
     if (plain_store_) {
-      out.line(fmt::format("const bool far = rows * cols > {};  // half of the second cache",
-                           c_.machine.l2 / 2 / bytes(s_.type)));
+      out.line(fmt::format("const bool far = rows * cols > {};  // an eighth of the second cache",
+                           c_.machine.l2 / 8 / bytes(s_.type)));
     }
     const int64_t depth = s_.depth_block;
     out.line(fmt::format("{}* const packed_a = {};", type_, reserve(row_block * depth)));
