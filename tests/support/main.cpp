@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <iostream>
+#include <unistd.h>
 
 #include "tests/support/golden.h"
 
@@ -23,6 +24,8 @@ static bool ran_everything() {
 int main(int argc, char** argv) {
   // Tools of Python packages, NVRTC for one, where no other environment is in use.
   setenv("VIRTUAL_ENV", TW_TEST_DIR "/../../.venv", 0);
+  // A log holds what failed, for it is cut where it is long.
+  if (!isatty(STDOUT_FILENO)) GTEST_FLAG_SET(brief, true);
   testing::InitGoogleTest(&argc, argv);
   int status = RUN_ALL_TESTS();
   if (!tw::test::ran_everything()) return status;

@@ -1,5 +1,7 @@
 #include "tw/check/judge.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <random>
 
@@ -24,7 +26,7 @@ constexpr unsigned char kPoison = 0xff, kOtherPoison = 0x7b;
 constexpr double kSoon = 2e-3;     // for what comes late
 constexpr double kQuiet = 0.1;     // after which nothing may run
 constexpr double kMostBusy = 0.3;  // of a CPU, then
-constexpr int kSoak = 100, kTurns = 5;
+constexpr int kSoak = 100, kTurns = 25, kQuietTurns = 5;
 constexpr int64_t kGrowth = 256 << 10;  // of memory in kSoak calls, twice in a row
 
 }  // namespace
@@ -201,8 +203,12 @@ void Judge::endure(const Case& c) {
       throw DeviceError(
           fmt::format("its memory grows by {} bytes a call", (grown[0] + grown[1]) / (2 * kSoak)));
     where = c.label + ", after its calls";
-    s.callee().linger(kQuiet);
-    if (const double busy = s.callee().linger(kQuiet) / kQuiet; busy > kMostBusy)
+    // What it does at the end of its calls is done in one of the first turns, however many others
+    // want the CPU; what turns for ever wants it in all.
+    double busy = HUGE_VAL;
+    for (int turn = 0; turn < kQuietTurns && busy > kMostBusy; ++turn)
+      busy = std::min(busy, s.callee().linger(kQuiet) / kQuiet);
+    if (busy > kMostBusy)
       throw DeviceError(
           fmt::format("it keeps {:.0f} % of a CPU busy when no call is under way", busy * 100));
   });

@@ -85,10 +85,10 @@ void Callee::run(const std::vector<int>& sets) {
 
 double Callee::linger(double for_s) {
   WorkerProcess& process = *state_->process;
-  const double before = process.cpu_s();
+  const double before = process.wanted_s();
   process.resume();
   usleep(static_cast<useconds_t>(for_s * 1e6));
-  return process.cpu_s() - before;
+  return process.wanted_s() - before;
 }
 
 }  // namespace tw::measure

@@ -1,5 +1,6 @@
 #include "tw/measure/impl/callee_worker.h"
 
+#include <barrier>
 #include <cfenv>
 #include <csignal>
 #include <cstring>
@@ -103,7 +104,10 @@ json CalleeWorker::call(const json& m) {
   const uint64_t mode = floating_point_mode();
   std::vector<std::exception_ptr> failures(sets.size());
   std::vector<std::thread> others;
+  // All begin when the last is ready, or they would not meet where it comes late.
+  std::barrier together(static_cast<std::ptrdiff_t>(sets.size()));
   const auto one = [&](size_t i) {
+    together.arrive_and_wait();
     try {
       contestant_->run(sets[i]);
     } catch (...) {

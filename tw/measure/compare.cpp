@@ -24,11 +24,20 @@ constexpr int kWarmSets = 3, kMostSets = 256, kMostCalls = 1 << 24;
 // Inputs change before every so many calls as take this long, for a hundredth of it.
 constexpr double kChunkSeconds = 30e-6, kStirShare = 0.01, kPairSeconds = 400e-9;
 // How far clocks may be apart, for messages take their time; and what a slice may take beside its
-// calls. Over all slices they may be further: other processes delay messages.
+// calls. Over all slices they may be further, and by the time in which others had the CPU.
 constexpr double kClockShare = 0.02, kClockSeconds = 0.3e-3, kBesideShare = 0.05;
 constexpr double kDelayShare = 0.2, kDelaySeconds = 1e-3;
 constexpr double kLeastClock = 0.95;  // of the processor's fastest
 constexpr int kLeastVerified = 4;     // outputs of a contestant, however long references take
+
+/// Of all slices of a contestant, in seconds.
+struct Tally {
+  double wall = 0, told = 0;         // its calls by its clock, and what its time is made of
+  double span = 0, judge = 0;        // from the first to the last, as it and the judge counted
+  double counted = 0, cpu = 0;       // CPU time then, as it and the system counted
+  double late = 0, late_worker = 0;  // in which the judge and it were ready, but others ran
+  int slices = 0;
+};
 
 struct Slice {
   double wall_us = 0, cpu_us = 0;  // of one call
@@ -59,9 +68,7 @@ struct Racer {
   int64_t calls = 1;  // of one slice
   double call_s = 0;
   std::vector<Slice> slices;
-  // Of all slices: calls, from the first to the last as the worker and the judge counted, CPU time.
-  double wall_s = 0, span_s = 0, judge_s = 0, cpu_s = 0;
-  int counted = 0;  // slices
+  Tally sum;
   bool in() const { return result.failure.empty(); }
   double median_us() const { return median(result.block_us); }
 };
@@ -219,7 +226,7 @@ class Race {
   /// What a worker said of its calls, and what the judge saw of them.
   struct Run {
     json reply;
-    double span_s, cpu_s;
+    double span_s, cpu_s, late_s, late_worker_s;
   };
 
   Run ask_run(Racer& r, int64_t calls, int64_t warm) {
@@ -234,46 +241,63 @@ class Race {
                      {"pairs", static_cast<int64_t>(std::clamp(pairs, 1.0, 1e6))},
                      {"seed", random_()}});
     r.process->hear(settings_.timeout_s);
+    const double late = waited_s(), late_worker = r.process->waited_s();
     const double cpu = r.process->cpu_s(), start = seconds(CLOCK_MONOTONIC);
     r.process->tell({{"go", "on"}});
     r.process->hear(settings_.timeout_s);
-    Run run{{}, seconds(CLOCK_MONOTONIC) - start, r.process->cpu_s() - cpu};
+    Run run{{},
+            seconds(CLOCK_MONOTONIC) - start,
+            r.process->cpu_s() - cpu,
+            waited_s() - late,
+            r.process->waited_s() - late_worker};
     r.process->tell({{"go", "on"}});
     run.reply = r.process->hear(settings_.timeout_s);
     return run;
   }
 
   /// Adds up a slice. False when its clocks are further apart than messages take.
-  static bool count(Racer& r, const Run& run) {
+  bool count(Racer& r, const Run& run) {
     const double wall = run.reply.at("wall"), span = run.reply.at("span");
-    r.wall_s += wall;
-    r.span_s += span;
-    r.judge_s += run.span_s;
-    r.cpu_s += run.cpu_s;
-    ++r.counted;
+    // Workers of earlier versions say no more. The copying of outputs is counted with the calls
+    // only while the judge is late.
+    const double counted =
+        run.reply.value("counted", run.reply.at("cpu").get<double>() + span - wall);
+    const double copied = std::min(run.reply.value("copying", 0.0), run.late_s);
+    const bool told_cpu = job_.task.threads == 1 && run.reply.contains("counted");
+    Tally& t = r.sum;
+    t.wall += wall;
+    t.told += told_cpu ? std::min(wall, run.reply.at("cpu").get<double>()) : wall;
+    t.span += span;
+    t.judge += run.span_s;
+    t.counted += counted;
+    t.cpu += run.cpu_s - copied;
+    t.late += run.late_s;
+    t.late_worker += run.late_worker_s;
+    ++t.slices;
     return run.span_s - span <= kClockShare * run.span_s + kClockSeconds &&
            span - wall <= kBesideShare * span + kClockSeconds;
   }
 
-  /// Calls took the judge longer than the worker, for messages take time; the worker no less than
-  /// the CPU time that its threads used; and there is little beside the calls. One that takes more
-  /// CPUs than it was given is faster by them.
+  /// Calls took the judge longer than the worker, for messages take time; the worker counts the CPU
+  /// time that the system counts, and no less time than its threads took of it; and there is little
+  /// beside the calls. One that takes more CPUs than it was given is faster by them. Only times of
+  /// clocks that run on while others have the CPU may be apart by so much.
   void expect_clock(const Racer& r) const {
-    const double slices = r.counted, threads = job_.task.threads;
-    const double busy = r.cpu_s * (1 - kClockShare) / threads - kClockSeconds * slices;
-    if (busy > r.judge_s)
+    const Tally& t = r.sum;
+    const double slack = kClockSeconds * t.slices, threads = job_.task.threads;
+    const double cpu = t.cpu * (1 - kClockShare), busy = cpu / threads - slack;
+    if (busy > t.judge)
       throw DeviceError(fmt::format(
           "contestant '{}' used {:.4g} ms of CPU time in {:.4g} ms, for a task of {} thread{}",
-          r.result.name, r.cpu_s * 1e3, r.judge_s * 1e3, threads, threads == 1 ? "" : "s"));
-    const double most = r.judge_s + kClockSeconds * slices;
-    const double least = std::max(busy, r.judge_s * (1 - kDelayShare) - kDelaySeconds * slices);
-    const double beside = r.span_s - r.wall_s;
-    if (r.span_s > most || r.span_s < least ||
-        std::abs(beside) > 2 * kBesideShare * r.span_s + kClockSeconds * slices)
+          r.result.name, t.cpu * 1e3, t.judge * 1e3, threads, threads == 1 ? "" : "s"));
+    const double least = t.judge * (1 - kDelayShare) - kDelaySeconds * t.slices - t.late;
+    const double beside = 2 * kBesideShare * t.span + slack;
+    if (t.span > t.judge + slack || t.span < least - t.late_worker || t.counted < cpu - slack ||
+        t.told < busy - beside || std::abs(t.span - t.wall) > beside + t.late_worker)
       throw DeviceError(
           fmt::format("contestant '{}': its process counted {:.4g} ms for calls that took {:.4g} "
                       "ms, its clock is not the judge's",
-                      r.result.name, r.wall_s * 1e3, r.judge_s * 1e3));
+                      r.result.name, t.wall * 1e3, t.judge * 1e3));
   }
 
   Slice time_slice(Racer& r) {

@@ -97,7 +97,7 @@ class Callee {
   /// Calls it on these sets, each from a thread of its own when they are several, and returns when
   /// all calls did. Then its process stands still.
   void run(const std::vector<int>& sets);
-  /// Lets its process go on for so long, and returns how much CPU time it used.
+  /// Lets its process go on for so long, and returns how much CPU time it used or waited for.
   double linger(double for_s);
   /// Of memory that the process allocated.
   int64_t data_bytes() const;

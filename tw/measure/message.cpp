@@ -15,16 +15,26 @@ namespace {
 
 constexpr int64_t kLine = 64;
 
-/// Reads exactly `size` bytes; false at the end of the stream.
-bool read_all(int socket, char* to, size_t size, double timeout_s) {
+/// Whether something, or the end of the stream, can be read within `timeout_s` (negative: waits for
+/// ever).
+bool wait_for(int socket, double timeout_s) {
   const double start = seconds(CLOCK_MONOTONIC);
-  while (size > 0) {
+  while (true) {
     pollfd ready{socket, POLLIN, 0};
     const double left = timeout_s - (seconds(CLOCK_MONOTONIC) - start);
     const int wait = timeout_s < 0 ? -1 : static_cast<int>(std::max(left, 0.0) * 1000) + 1;
     const int state = poll(&ready, 1, wait);
-    if (state < 0 && errno == EINTR) continue;
-    if (state == 0) throw DeviceError(fmt::format("no answer within {} s", timeout_s));
+    if (state >= 0 || errno != EINTR) return state != 0;
+  }
+}
+
+/// Reads exactly `size` bytes; false at the end of the stream.
+bool read_all(int socket, char* to, size_t size, double timeout_s) {
+  const double start = seconds(CLOCK_MONOTONIC);
+  while (size > 0) {
+    const double left = std::max(0.0, timeout_s - (seconds(CLOCK_MONOTONIC) - start));
+    if (!wait_for(socket, timeout_s < 0 ? -1 : left))
+      throw DeviceError(fmt::format("no answer within {} s", timeout_s));
     const ssize_t got = recv(socket, to, size, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
@@ -55,6 +65,8 @@ bool send(int socket, const nlohmann::json& message) {
   }
   return true;
 }
+
+bool can_receive(int socket, double timeout_s) { return wait_for(socket, timeout_s); }
 
 std::optional<nlohmann::json> receive(int socket, double timeout_s) {
   uint64_t size = 0;

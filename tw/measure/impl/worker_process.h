@@ -25,6 +25,7 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
+  /// Time in which others had the worker's CPU is not counted, up to nine times as much.
   nlohmann::json ask(const nlohmann::json& message, double timeout_s);
   /// The halves of ask(): a worker may say several things in turn.
   void tell(const nlohmann::json& message);
@@ -32,7 +33,9 @@ class WorkerProcess {
   /// All threads of the process are off the CPU between stop() and resume().
   void stop();
   void resume();
-  double cpu_s() const;        ///< CPU time of all its threads so far
+  double cpu_s() const;     ///< CPU time of all its threads so far
+  double waited_s() const;  ///< in which its first thread was ready to run, but others ran
+  double wanted_s() const;  ///< CPU time of all its threads, and time in which they waited for it
   int64_t data_bytes() const;  ///< of memory that it allocated, touched or not
   /// Says what lies at an address that the contestant may not touch; "" of others.
   std::function<std::string(uint64_t address)> place_of;
@@ -40,11 +43,15 @@ class WorkerProcess {
  private:
   [[noreturn]] void fail(const std::string& why);
   std::string last_words();
+  std::optional<nlohmann::json> receive_fairly(double timeout_s);
 
   std::string name_;
   pid_t pid_ = -1;
   int socket_ = -1;
 };
+
+/// Of this thread, as WorkerProcess::waited_s(). Both are 0 where the system does not count it.
+double waited_s();
 
 /// Busy and stolen time of all CPUs of the machine since it started (/proc/stat, in steps of 10
 /// ms).
