@@ -94,7 +94,8 @@ TEST(Change, FindsThreePercentAndNothingWhereNothingIs) {
 }
 
 TEST(Change, ContestantsThatFailAreErrors) {
-  TW_EXPECT_ERROR(DeviceError, "contestant 'after' is wrong", [] { between(1000, 1000, "stops"); });
+  TW_EXPECT_ERROR(DeviceError, "contestant 'after' is wrong",
+                  [] { between(100000, 100000, "stops"); });
 }
 
 }  // namespace
