@@ -49,6 +49,7 @@ __device__ __forceinline__ i64 tw_blocks() { return (i64)gridDim.x; }
 extern __shared__ __align__(16) u8 tw_shared_memory[];
 __device__ __forceinline__ u8* tw_shared() { return tw_shared_memory; }
 __device__ __forceinline__ void tw_sync() { __syncthreads(); }
+
 __device__ __forceinline__ void tw_grid_dependency_sync() {
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 }
@@ -235,6 +236,7 @@ __device__ __forceinline__ i64 tw_blocks() { return (i64)gridDim.x; }
 extern __shared__ __align__(16) u8 tw_shared_memory[];
 __device__ __forceinline__ u8* tw_shared() { return tw_shared_memory; }
 __device__ __forceinline__ void tw_sync() { __syncthreads(); }
+
 __device__ __forceinline__ void tw_grid_dependency_sync() {
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 }
