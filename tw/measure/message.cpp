@@ -11,13 +11,7 @@
 
 namespace tw::measure {
 
-namespace {
-
-constexpr int64_t kLine = 64;
-
-/// Whether something, or the end of the stream, can be read within `timeout_s` (negative: waits for
-/// ever).
-bool wait_for(int socket, double timeout_s) {
+bool can_receive(int socket, double timeout_s) {
   const double start = seconds(CLOCK_MONOTONIC);
   while (true) {
     pollfd ready{socket, POLLIN, 0};
@@ -28,12 +22,16 @@ bool wait_for(int socket, double timeout_s) {
   }
 }
 
+namespace {
+
+constexpr int64_t kLine = 64;
+
 /// Reads exactly `size` bytes; false at the end of the stream.
 bool read_all(int socket, char* to, size_t size, double timeout_s) {
   const double start = seconds(CLOCK_MONOTONIC);
   while (size > 0) {
     const double left = std::max(0.0, timeout_s - (seconds(CLOCK_MONOTONIC) - start));
-    if (!wait_for(socket, timeout_s < 0 ? -1 : left))
+    if (!can_receive(socket, timeout_s < 0 ? -1 : left))
       throw DeviceError(fmt::format("no answer within {} s", timeout_s));
     const ssize_t got = recv(socket, to, size, 0);
     if (got < 0 && errno == EINTR) continue;
@@ -65,8 +63,6 @@ bool send(int socket, const nlohmann::json& message) {
   }
   return true;
 }
-
-bool can_receive(int socket, double timeout_s) { return wait_for(socket, timeout_s); }
 
 std::optional<nlohmann::json> receive(int socket, double timeout_s) {
   uint64_t size = 0;

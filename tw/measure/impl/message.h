@@ -14,7 +14,8 @@ inline constexpr const char* kWorkerFlag = "--measure-worker=2";
 
 /// Sends one message (length, then JSON text). False when the other end is gone.
 bool send(int socket, const nlohmann::json& message);
-/// Whether a message, or the end of the stream, comes within `timeout_s`.
+/// Whether a message, or the end of the stream, comes within `timeout_s`
+/// (negative: waits for ever).
 bool can_receive(int socket, double timeout_s);
 /// The next message; nullopt at the end of the stream. Throws DeviceError after `timeout_s` without
 /// a whole message (negative: waits for ever).
