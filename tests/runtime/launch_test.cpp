@@ -149,6 +149,32 @@ TEST(Launch, ExtentsOfOneSelectNoOtherVariant) {
   EXPECT_EQ(one.call().specialisation(), want);
 }
 
+TEST(Launch, LargeDimsThatPassedAreNotCheckedAgain) {
+  Example e(6, 5, 8);
+  int checks = 0;
+  const auto check = [&](std::span<const int64_t> dims) {
+    ++checks;
+    if (dims[1] == 7) throw UserError("an index is too large", "take less");
+  };
+  e.signature = Signature("demo", e.signature.spec(), {.limit = 5, .check = check});
+  for (int i = 0; i < 3; ++i) (void)e.call();
+  EXPECT_EQ(checks, 1);
+  e.shift = 4;
+  (void)e.call();
+  EXPECT_EQ(checks, 2) << "of other dims nothing is known";
+  e.shift = 3;
+  (void)e.call();
+  EXPECT_EQ(checks, 2);
+  Example large(6, 7, 8);
+  large.signature = e.signature;
+  for (int i = 0; i < 2; ++i) EXPECT_THROW((void)large.call(), UserError);
+  EXPECT_EQ(checks, 4) << "what failed fails again";
+  Example small(2, 5, 4);
+  small.signature = e.signature;
+  (void)small.call();
+  EXPECT_EQ(checks, 4);
+}
+
 TEST(Launch, LongOffsetsAndLargeOutputsAreFacts) {
   Example e;
   EXPECT_TRUE(e.call().specialisation().fits32);

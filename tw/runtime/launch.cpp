@@ -1,8 +1,10 @@
 #include "tw/runtime/launch.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fmt/format.h>
+#include <mutex>
 
 #include "tw/base/error.h"
 #include "tw/base/round.h"
@@ -30,8 +32,28 @@ Signature::Signature(std::string program, LaunchSpec spec, const CpuMachine& mac
   gpu_ = false;
 }
 
+class Signature::PassedDims {
+ public:
+  bool holds(std::span<const int64_t> dims) const {
+    const std::lock_guard guard(lock_);
+    return std::ranges::any_of(last_, [&](const auto& l) { return std::ranges::equal(l, dims); });
+  }
+  void add(std::span<const int64_t> dims) {
+    const std::lock_guard guard(lock_);
+    last_[next_++ % last_.size()].assign(dims.begin(), dims.end());
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::array<std::vector<int64_t>, 16> last_;
+  size_t next_ = 0;
+};
+
 Signature::Signature(std::string program, LaunchSpec spec, DimCheck dim_check)
-    : program_(std::move(program)), spec_(std::move(spec)), dim_check_(std::move(dim_check)) {
+    : program_(std::move(program)),
+      spec_(std::move(spec)),
+      dim_check_(std::move(dim_check)),
+      passed_(std::make_shared<PassedDims>()) {
   for (const LaunchSpec::Arg& a : spec_.args) {
     if (a.rank > kMaxRank) {
       throw UserError(fmt::format("{}: '{}' has rank {}: wanted at most {}", program_, a.name,
@@ -180,7 +202,10 @@ struct CallBinder {
   void check_dims() const {
     const std::span<const int64_t> dims{call.dims_.data(), s.spec_.dims.size()};
     const int64_t limit = s.dim_check_.limit;
-    if (std::ranges::any_of(dims, [&](int64_t d) { return d > limit; })) s.dim_check_.check(dims);
+    const bool small = std::ranges::none_of(dims, [&](int64_t d) { return d > limit; });
+    if (small || s.passed_->holds(dims)) return;
+    s.dim_check_.check(dims);
+    s.passed_->add(dims);
   }
 
   int64_t value(const Signature::Extent& e) const {

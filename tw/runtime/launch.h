@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -109,9 +110,12 @@ class Signature {
  private:
   friend class Call;
   friend struct CallBinder;
+  /// The last few dims beyond the limit that passed: to check them takes longer than a launch.
+  class PassedDims;
   std::string program_;
   LaunchSpec spec_;
   DimCheck dim_check_;
+  std::shared_ptr<PassedDims> passed_;  ///< shared by copies
   /// floor((dim + add) / by), by > 0, which is what most extents are; else `other`.
   struct Extent {
     int dim = -1;

@@ -18,10 +18,13 @@ namespace {
 /// have, and the most and fewest threads.
 constexpr int64_t kElements = 16, kExchanging = 32, kFewThreads = 32, kUsualThreads = 512,
                   kMostThreads = 1024;
+/// Of what is loaded together, a word of each element as many as said; more of narrow elements. Of
+/// two words or more a thread that exchanges nothing has one run of 16 bytes each.
+constexpr int64_t kWord = 4, kRun = 4;
 /// Threads of a block that is one of a cluster, where the cluster may have as many blocks.
 constexpr int64_t kClusterThreads = 256;
-/// Elements of a thread from which blocks are as large as they can be; threads for products.
-constexpr int64_t kManyElements = 32, kSumThreads = 256;
+/// Threads for products.
+constexpr int64_t kSumThreads = 256;
 /// Sums of matrix instructions per thread; rows of 16 go to a warp when a warp has whole rows.
 constexpr int64_t kSums = 48, kRowSums = 96;
 /// Times that a tile is larger than a slice that is small.
@@ -152,7 +155,22 @@ void Placement::note_view(const Op& op, ValueId v) {
   s.vector_axis = tile_axis;
 }
 
+/// What one stretch of the program loads is under way at once.
+void Placement::note_loads(const Region& r) {
+  std::map<Extents, int64_t> all;
+  for (const Op& op : r.ops) {
+    if (op.code != Opcode::load) continue;
+    const DType t = c_.program.params[view_of(op)->param].dtype;
+    all[c_.program.type(op.out[0]).shape] += is_packed(t) ? 1 : tw::bytes(t);
+  }
+  for (const auto& [shape, bytes] : all) {
+    int64_t& loaded = shapes_[shape].loaded;
+    loaded = std::max(loaded, bytes);
+  }
+}
+
 void Placement::visit(const Region& r, int depth) {
+  note_loads(r);
   for (const ValueId v : r.args) depth_[v] = depth;
   for (const Op& op : r.ops) {
     const bool anywhere = op.code == Opcode::dot || op.code == Opcode::top_k;
@@ -165,6 +183,7 @@ void Placement::visit(const Region& r, int depth) {
     if (op.code == Opcode::load) note_view(op, op.out[0]);
     if (op.code == Opcode::store) note_view(op, op.in[0]);
     if (op.code == Opcode::dot) note_dot(op);
+    turns_ = turns_ || op.code == Opcode::transpose;
     if (op.code == Opcode::reshape)
       note_reshape(c_.program.type(op.in[0]).shape, c_.program.type(op.out[0]).shape);
     if (op.code == Opcode::scan) {
@@ -211,6 +230,20 @@ void Placement::choose_cluster(const Mapping& mapping, int most) {
   threads_ = static_cast<int>(32 * mapping.get("warps", threads / 32) * blocks);
 }
 
+/// Whether threads fold what they have; tiles that a loop carries take registers of their own.
+bool Placement::keeps_rows(int64_t most) const { return folds_ && carried_ < 2 * most; }
+
+/// Elements of the largest tile that a thread should have.
+int64_t Placement::elements_of_thread(int64_t most) const {
+  int64_t loaded = 0;
+  for (const auto& [shape, s] : shapes_) {
+    if (count(shape) == most) loaded = std::max(loaded, s.loaded);
+  }
+  if (keeps_rows(most)) return kExchanging * kWord / std::max(loaded, kWord);
+  if (turns_ || folds_ || carried_ > 0 || loaded == 0) return kElements;
+  return loaded >= 2 * kWord ? kRun : kElements * kWord / std::max(loaded, kWord / 2);
+}
+
 void Placement::choose_threads(int64_t warps) {
   const int64_t most = most_held();
   int64_t sums = 0;
@@ -221,10 +254,9 @@ void Placement::choose_threads(int64_t warps) {
   const auto threads = [](int64_t elements, int64_t each) {
     return static_cast<int64_t>(std::bit_ceil(uint64_t((elements + each - 1) / each)));
   };
-  // Tiles that a loop carries take registers of their own.
-  const int64_t each = folds_ && carried_ < 2 * most ? kExchanging : kElements;
+  const int64_t each = elements_of_thread(most);
   int64_t n = std::clamp(threads(most, each), kFewThreads, kUsualThreads);
-  if (most > n * kManyElements) n = kMostThreads;
+  if (most > n * each * (keeps_rows(most) ? 1 : 2)) n = kMostThreads;
   if (sums > 0) n = std::clamp(threads(sums, kSums), kFewThreads, kSumThreads);
   while (n < kMostThreads && most / n > (sums > 0 ? kMostSums : kMostRegisters)) n *= 2;
   if (warps > 0) n = 32 * warps;

@@ -73,10 +73,14 @@ class Placement {
     bool matrix = false;                  ///< all dots of the shape are of the matrix unit
     int scanned = -1;                     ///< the axis of a scan
     bool held = false;                    ///< some tile of it lies in registers
+    int64_t loaded = 0;                   ///< bytes of an element of all that is loaded together
   };
   void visit(const Region& r, int depth);
   void note(ValueId v, int depth, bool anywhere);
   void note_view(const Op& op, ValueId v);
+  void note_loads(const Region& r);
+  bool keeps_rows(int64_t most) const;
+  int64_t elements_of_thread(int64_t most) const;
   void choose_threads(int64_t warps);
   void choose_cluster(const Mapping& mapping, int most);
   int64_t most_held() const;
@@ -95,6 +99,7 @@ class Placement {
   const Operands operands_;
   const bool panels_;
   bool folds_ = false;      ///< there are folds of rows
+  bool turns_ = false;      ///< there are transposes
   int64_t carried_ = 0;     ///< the most elements that a loop carries
   bool rows_only_ = false;  ///< of matrix layouts: some dot's left operand was another's sums
   int threads_ = 32, cluster_ = 1;

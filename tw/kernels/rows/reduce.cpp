@@ -37,6 +37,11 @@ class Accumulator {
     return r == RowReduction::max || r == RowReduction::argmax ? -INFINITY : 0.f;
   }
 
+  /// Two chunks as one, for kinds that do not ask where elements are.
+  Tile both(const Tile& x, const Tile& y) const {
+    return kind_ == RowReduction::max ? max(x, y) : x + y;
+  }
+
   /// x: f32 chunk; position: i64 index of its elements along the axis.
   void add(const Tile& x, const Tile& position) {
     switch (kind_) {
@@ -167,12 +172,15 @@ Program column_reduce(RowReduction r, DType type, const RowTiling& t) {
   TensorRef X = k.input("X", type, {M, N});
   TensorRef Y = k.output("Y", result_type(r, type), {N});
 
-  auto [j] = k.grid(cdiv(N, t.cols));
+  const Index j = k.grid(cdiv(N, t.cols))[0];  // not a binding: lambdas may not capture those
   Accumulator acc(k, r, t, 0);
-  for (Index i : k.range(cdiv(M, t.rows))) {
-    Tile x = load(X.tile({i, j}, {t.rows, t.cols}), {.pad = Accumulator::identity(r)});
-    Tile position = k.iota({t.rows, t.cols}, 0) + i * t.rows;
-    acc.add(cast(x, f32), position);
+  const auto chunk = [&](const Index& i) {
+    return cast(load(X.tile({i, j}, {t.rows, t.cols}), {.pad = Accumulator::identity(r)}), f32);
+  };
+  for (Index i : k.range(cdiv(M, t.rows * t.chunks))) {
+    Tile x = chunk(i * t.chunks);
+    for (int64_t c = 1; c < t.chunks; ++c) x = acc.both(x, chunk(i * t.chunks + c));
+    acc.add(x, k.iota({t.rows, t.cols}, 0) + i * t.rows);
   }
   Tile n = k.zeros(f32, {1, 1}) + M;
   store(Y.tile({j}, {t.cols}), reshape(acc.result(n, type), {t.cols}));
