@@ -89,8 +89,7 @@ class CudaBackend : public Backend {
     const uint64_t told = v.launch.messages ? inbox(s, call, messages) : 0;
     const uint64_t workspace = v.launch.scratch_bytes > 0 ? memory + zeroed : 0;
     call.write_words({words.data(), words.size()}, {memory, workspace, told});
-    const cuda::LaunchShape shape{grid, v.launch.threads, v.launch.shared_bytes,
-                                  early(v.launch, grid)};
+    const cuda::LaunchShape shape{grid, v.launch.threads, v.launch.shared_bytes, v.launch.early};
     if (v.launch.tensor_maps.empty()) {
       cuda::launch(*v.function, {words.data(), words.size()}, shape, s);
       return;
@@ -109,14 +108,6 @@ class CudaBackend : public Backend {
     for (size_t i = 0; i < spec.args.size(); ++i) args.push_back(call.argument(i));
     cuda::add_tensor_maps(device_, spec, args, words);
     return words;
-  }
-
-  /// Blocks that wait where others still run lie as there is room, not evenly: that costs more than
-  /// it gains where all run at once.
-  bool early(const LaunchSpec& l, int64_t grid) const {
-    const GpuMachine& gpu = device_.gpu();
-    const int64_t at_once = int64_t{gpu.multiprocessors} * (gpu.max_threads / l.threads);
-    return l.early && (grid == 1 || 2 * grid > 3 * at_once);
   }
 
   /// Where the kernel's messages of a stream go.

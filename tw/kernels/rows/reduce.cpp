@@ -188,7 +188,7 @@ Program column_reduce(RowReduction r, DType type, const RowTiling& t) {
 }
 
 Program sum_pieces(DType type, int64_t cols) {
-  constexpr int64_t kPiece = 4096;
+  constexpr int64_t kPiece = 8192;
   Trace k("sum");
   Index N = k.dim("N"), P = k.dim("P");
   TensorRef X = k.input("X", type, {N}), Y = k.output("Y", f32, {P});

@@ -156,8 +156,8 @@ int64_t parts_of(const Problem& p) { return std::stoll(p.option("parts")); }
 Reference sum_reference(const Problem& p, std::span<const TensorView> in) {
   const std::vector<double> x = to_doubles(in[0]);
   const int64_t n = std::ssize(x), parts = parts_of(p);
-  int64_t length = 4096;
-  while (length * parts < n) length += 4096;
+  int64_t length = 8192;
+  while (length * parts < n) length += 8192;
   Reference ref{{.family = Family::reduction, .out = f32, .terms = std::min(n, length)},
                 {room(static_cast<size_t>(parts))}};
   for (int64_t i = 0; i < n; ++i) {

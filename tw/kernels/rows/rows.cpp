@@ -202,7 +202,7 @@ static Program trace_columns(const Problem& p, const Target& target) {
 }
 
 static Program trace_sum(const Problem& p, const Target& target) {
-  return sum_pieces(p.dtype, target.gpu() != nullptr ? 4096 : 1024);
+  return sum_pieces(p.dtype, target.gpu() != nullptr ? 8192 : 1024);
 }
 
 static Problem pieces(int64_t n, const char* parts, DType t) {
@@ -212,7 +212,7 @@ static std::vector<Problem> sum_sweep() {
   std::vector<Problem> all;
   for (const DType t : {f32, bf16})
     for (const auto& [n, parts] :
-         {std::pair{1, "1"}, {5, "16"}, {4097, "1"}, {0, "16"}, {10'000, "16"}, {70'001, "16"}})
+         {std::pair{1, "1"}, {5, "16"}, {8193, "1"}, {0, "16"}, {10'000, "16"}, {70'001, "16"}})
       all.push_back(pieces(n, parts, t));
   return all;
 }
@@ -303,7 +303,7 @@ static std::vector<KernelEntry> reduce_entries(const std::vector<KernelEntry::Ax
        "sums of equal parts of X[n]; a second call on them gives the sum of all",
        Family::reduction,
        {{"n", 1 << 25, "elements"}},
-       {{"parts", {"2048", "1024", "256", "16", "1"}, "how many sums"}},
+       {{"parts", {"4096", "2048", "1024", "256", "16", "1"}, "how many sums"}},
        types,
        sum_arguments,
        trace_sum,

@@ -51,8 +51,8 @@ Program row_reduce(RowReduction r, DType t, const RowTiling& tiling);
 Program column_reduce(RowReduction r, DType t, const RowTiling& tiling);
 
 /// Y[P] (f32): sums of P pieces of X[N] (f32 or bf16, any stride), piece p from element p L on, for
-/// L the least multiple of 4096 with P L >= N. The sum of all is that of the one piece of Y: two
-/// calls, no atomics, bitwise repeatable. `cols` divides 4096. Error bound check::bound(reduction),
+/// L the least multiple of 8192 with P L >= N. The sum of all is that of the one piece of Y: two
+/// calls, no atomics, bitwise repeatable. `cols` divides 8192. Error bound check::bound(reduction),
 /// terms = the lesser of L and N.
 Program sum_pieces(DType t, int64_t cols);
 
