@@ -1,4 +1,5 @@
 // Every kernel of the library with every kind of mapping, where a block has several tiles.
+#include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <iostream>
@@ -50,13 +51,19 @@ Launch several_tiles(const LibraryForm& form, const std::vector<Problem>& proble
   std::optional<Launch> best;
   for (const Problem& made_for : problems) {
     const LibraryText text = library_text(*form.entry, made_for);
-    for (const Problem& p : served_problems(text, problems, kMostElements)) {
+    std::vector<Problem> served = served_problems(text, problems, kMostElements);
+    const auto cost = [&](const Problem& p) {  // with two tiles the fewest elements
       const int64_t tiles = instances_of(text, p) / 2;
-      const bool is_better =
-          !best || (best->tiles < 2 ? tiles > best->tiles
-                                    : tiles >= 2 && elements_of(*form.entry, p) <
-                                                        elements_of(*form.entry, best->problem));
-      if (is_better && is_meant_for(text, p)) best = Launch{text, p, tiles};
+      return tiles >= 2 ? elements_of(*form.entry, p) : 2 * kMostElements - tiles;
+    };
+    std::ranges::sort(served, {}, cost);
+    for (const Problem& p : served) {
+      const int64_t tiles = instances_of(text, p) / 2;
+      if (best && tiles <= best->tiles) break;
+      if (is_meant_for(text, p)) {
+        best = Launch{text, p, tiles};
+        break;
+      }
     }
     if (best && best->tiles >= 2) break;
   }
@@ -118,10 +125,11 @@ std::optional<Problem> longer_than_stages(const LibraryText& text, const std::st
   return std::nullopt;
 }
 
-/// A stage is filled anew only where a loop has more turns than there are stages.
+/// A stage is filled anew only where a loop has more turns than there are stages. Of small problems
+/// those of f32 have such loops.
 TEST_P(LibraryMappings, LoopsAreLongerThanTheirStages) {
   for (const LibraryForm& form : library_forms()) {
-    if (std::string(form.entry->name) != GetParam().name) continue;
+    if (form.dtype != f32 || std::string(form.entry->name) != GetParam().name) continue;
     bool has_stages = false, is_longer = false;
     for (const Problem& made_for : small_problems(form)) {
       const LibraryText text = library_text(*form.entry, made_for);

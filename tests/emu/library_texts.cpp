@@ -354,7 +354,9 @@ class Served {
   }
   int64_t instances(const std::string& axis, int64_t extent) const {
     try {
-      return instances_of(text_, with(text_.made_for, axis, extent));
+      constexpr int64_t kMostToAllocate = 400'000;
+      const Problem p = with(text_.made_for, axis, extent);
+      return elements_of(*text_.entry, p) > kMostToAllocate ? -1 : instances_of(text_, p);
     } catch (const UserError&) {
       return 0;
     }
@@ -363,6 +365,7 @@ class Served {
   int64_t tile_of(const std::string& axis) const {
     const int64_t one = instances(axis, 1);
     int64_t low = 1, high = 4096;
+    while (high > 256 && instances(axis, high) < 0) high /= 2;
     if (one == 0 || instances(axis, high) <= one) return 0;
     while (high - low > 1) {
       const int64_t middle = (low + high) / 2;
