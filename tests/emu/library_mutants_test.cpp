@@ -9,6 +9,7 @@
 #include <random>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "tw/base/error.h"
 #include "tw/emu/apart.h"
@@ -29,7 +30,8 @@ constexpr int kSecondsOfLibrary = 10;  // of one process; all launches of a text
 
 /// What became of a text.
 struct LibraryOutcome {
-  enum class Kind : uint8_t { clean, fault, killed, late, no_text, same_code } kind = Kind::clean;
+  enum class Kind : uint8_t { clean, fault, killed, late, no_text, same_code, proven };
+  Kind kind = Kind::clean;
   std::string text = {};
 };
 
@@ -78,10 +80,52 @@ bool same_on_gpu(const LibraryText& text, const std::string& body) {
   }
 }
 
+/// No grid is empty: launches with one start nothing. So each extent is 1 or more, and so is the
+/// larger of it and 1.
+bool is_of_empty_grids(const RuleMutant& m) {
+  static const std::regex change("\\d+:\\d+ 0 -> 1 \\| const i64 instances = max\\(.*");
+  return std::regex_match(m.name, change);
+}
+
+/// A sum over lanes that asks lane ^ 9 for lane ^ 8, behind the steps by 1, 2 and 4: those two
+/// lanes hold the same, as each step adds the same two numbers in both.
+bool is_of_equal_lanes(const std::string& body, const RuleMutant& m) {
+  static const std::regex change(
+      "(\\d+):\\d+ (2|4|8|16) -> (\\d+) \\| const f32 \\w+ = tw_shuffle_xor\\((\\w+), \\2\\);");
+  std::smatch parts;
+  if (!std::regex_match(m.name, parts, change)) return false;
+  const int by = std::stoi(parts[2]);
+  if (std::stoi(parts[3]) != by + 1) return false;
+  std::istringstream text(body);
+  std::string line, before;
+  for (int left = std::stoi(parts[1]) - 1; left > 0 && std::getline(text, line); --left)
+    before += line + "\n";
+  std::string steps;
+  for (int step = 1; step < by; step *= 2)
+    steps += fmt::format(
+        " *const f32 (\\w+) = tw_shuffle_xor\\({0}, {1}\\);\n *const f32 (\\w+) = {0} \\+ \\w+;\n"
+        " *{0} = \\w+;\n",
+        parts[4].str(), step);
+  const size_t lines = static_cast<size_t>(std::count(steps.begin(), steps.end(), '\n'));
+  size_t begin = before.size();
+  for (size_t i = 0; i <= lines && begin > 0; ++i) begin = before.rfind('\n', begin - 1);
+  return std::regex_match(before.substr(begin + 1), std::regex(steps));
+}
+
 LibraryOutcome outcome_of_text(const LibraryText& text, const std::string& body) {
   LibraryOutcome o = judged_in_child(text, body, kTurnsOfLibrary);
   if (o.kind == LibraryOutcome::Kind::clean && same_on_gpu(text, body))
     o.kind = LibraryOutcome::Kind::same_code;
+  return o;
+}
+
+/// Of one that is proven to be none a single turn is tried, which must find nothing.
+LibraryOutcome outcome_of_mutant(const LibraryText& text, const RuleMutant& m) {
+  if (!is_of_empty_grids(m) && !is_of_equal_lanes(text.body, m))
+    return outcome_of_text(text, m.text);
+  LibraryOutcome o = judged_in_child(text, m.text, 1);
+  EXPECT_EQ(o.kind, LibraryOutcome::Kind::clean) << text.label() << " " << m.name << o.text;
+  o.kind = LibraryOutcome::Kind::proven;
   return o;
 }
 
@@ -124,28 +168,32 @@ class Library {
 struct LibraryTally {
   std::map<LibraryOutcome::Kind, size_t> of;
 
+  size_t count(LibraryOutcome::Kind kind) const {
+    const auto found = of.find(kind);
+    return found == of.end() ? 0 : found->second;
+  }
   size_t caught() const {
-    size_t sum = 0;
-    for (const auto& [kind, n] : of)
-      sum += kind == LibraryOutcome::Kind::fault || kind == LibraryOutcome::Kind::killed ||
-                     kind == LibraryOutcome::Kind::late
-                 ? n
-                 : 0;
-    return sum;
+    using enum LibraryOutcome::Kind;
+    return count(fault) + count(killed) + count(late);
   }
-  size_t raw() const {
-    const auto clean = of.find(LibraryOutcome::Kind::clean);
-    return caught() + (clean == of.end() ? 0 : clean->second);
+  size_t raw() const { return caught() + count(LibraryOutcome::Kind::clean); }
+  /// Also those that a GPU does not tell from the text, or that a proof does not.
+  size_t all() const {
+    return raw() + count(LibraryOutcome::Kind::same_code) + count(LibraryOutcome::Kind::proven);
   }
-  void print(size_t tried, size_t forms) {
+  static double percent(size_t part, size_t whole) {
+    return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<size_t>(whole, 1));
+  }
+  void print(size_t tried, size_t forms) const {
+    using enum LibraryOutcome::Kind;
     std::cout << fmt::format(
         "{} random mutants of {} kernels and types tried; {} do not compile, {} become the same "
-        "code of a GPU\n"
+        "code of a GPU, {} are proven to do the same\n"
+        "of all {} that compile {:.1f} % caught\n"
         "{} raw mutants of the library, {} caught, {:.1f} %; {} of them by a signal, {} by time\n",
-        tried, forms, of[LibraryOutcome::Kind::no_text], of[LibraryOutcome::Kind::same_code], raw(),
-        caught(),
-        100.0 * static_cast<double>(caught()) / static_cast<double>(std::max<size_t>(raw(), 1)),
-        of[LibraryOutcome::Kind::killed], of[LibraryOutcome::Kind::late]);
+        tried, forms, count(no_text), count(same_code), count(proven), all(),
+        percent(caught(), all()), raw(), caught(), percent(caught(), raw()), count(killed),
+        count(late));
   }
 };
 
@@ -165,7 +213,7 @@ TEST(LibraryMutants, AreCaught) {
     const std::vector<RuleMutant> all = mutants_of(text.body);
     const RuleMutant& mutant = all[place % all.size()];
     if (!tried.insert(text.label() + " " + mutant.name).second) continue;
-    const LibraryOutcome o = outcome_of_text(text, mutant.text);
+    const LibraryOutcome o = outcome_of_mutant(text, mutant);
     ++tally.of[o.kind];
     if (o.kind == LibraryOutcome::Kind::clean)
       std::cout << "survives | " << text.label() << " | " << mutant.name << std::endl;
@@ -205,6 +253,26 @@ TEST(LibraryMutants, ABarrierLessIsCaught) {
   const LibraryOutcome o = outcome_of_text(text, std::string(text.body).replace(at, 10, ";"));
   EXPECT_EQ(o.kind, LibraryOutcome::Kind::fault);
   EXPECT_TRUE(o.text.starts_with("race") || o.text.starts_with("uninitialised")) << o.text;
+}
+
+TEST(LibraryMutants, ProofsAreOfWhatTheySay) {
+  const std::string sum =
+      "  const f32 a = tw_shuffle_xor(acc, 1);\n  const f32 b = acc + a;\n  acc = b;\n"
+      "  const f32 c = tw_shuffle_xor(acc, 2);\n";
+  const auto is_proven = [](const std::string& body, const std::string& change) {
+    for (const RuleMutant& m : mutants_of(body))
+      if (m.name.find(change) != std::string::npos)
+        return is_of_empty_grids(m) || is_of_equal_lanes(body, m);
+    throw std::logic_error("no " + change);
+  };
+  EXPECT_TRUE(is_proven("\n" + sum, " 2 -> 3"));
+  EXPECT_FALSE(is_proven("\n" + sum, " 2 -> 1"));
+  EXPECT_FALSE(is_proven("\n" + sum, " 1 -> 2"));
+  std::string other = sum;
+  other.replace(other.find("acc, 1"), 6, "sum, 1");
+  EXPECT_FALSE(is_proven("\n" + other, " 2 -> 3"));
+  EXPECT_TRUE(is_proven("\nconst i64 instances = max(M, 0);\n", "0 -> 1"));
+  EXPECT_FALSE(is_proven("\nconst i64 instances = max(M, 0);\n", "0 -> -1"));
 }
 
 }  // namespace

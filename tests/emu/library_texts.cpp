@@ -280,11 +280,8 @@ std::vector<std::string> open_axes(const LibraryText& text) {
   return all;
 }
 
-bool serves(const LibraryText& text, const std::vector<std::string>& open, const Problem& p,
-            int64_t most_elements) {
-  if (p.options != text.made_for.options || p.dtype != text.made_for.dtype) return false;
-  for (const auto& [axis, extent] : text.made_for.shape)
-    if (p.extent(axis) != extent && std::ranges::count(open, axis) == 0) return false;
+bool serves(const LibraryText& text, const Problem& p, int64_t most_elements) {
+  if (p.dtype != text.made_for.dtype) return false;
   try {
     const int64_t elements = elements_of(*text.entry, p);
     if (elements <= 0 || elements > most_elements) return false;
@@ -305,44 +302,133 @@ double seconds_of(const std::function<void()>& what) {
 
 namespace {
 
-/// Collects the problems that a text serves.
+/// Problems that a text serves, by axis: those that its tiles cut, and others, along which an
+/// instance goes.
 class Served {
  public:
   Served(const LibraryText& text, int64_t most_elements)
-      : text_(text), most_(most_elements), open_(open_axes(text)) {}
-
-  const std::vector<std::string>& open() const { return open_; }
-  std::vector<Problem> all() { return std::move(all_); }
-
-  bool add(const Problem& p) {
-    if (!serves(text_, open_, p, most_)) return false;
-    if (std::ranges::find(all_, p) == all_.end()) all_.push_back(p);
-    return true;
+      : text_(text), most_(most_elements), longer_(text.made_for) {
+    for (const auto& [axis, extent] : text.made_for.shape) tiles_[axis] = tile_of(axis);
+    lengthen_ones();
+    for (const auto& [axis, tile] : tiles_)
+      if (tile > 0) lengthen(axis);
   }
-  Problem with(const std::string& axis, int64_t extent) const {
-    Problem p = text_.made_for;
-    p.shape[axis] = extent;
-    return p;
-  }
-  /// The shortest of an axis with so many times the instances that there are; 0 where none has.
-  int64_t extent_with(const std::string& axis, int64_t times) const {
-    const int64_t wanted = times * instances_of(text_, text_.made_for);
-    std::vector<int64_t> extents = {2,  3,  5,  8,   9,   16,  17,  24,  33, 40,
-                                    65, 72, 97, 129, 136, 193, 200, 257, 264};
-    for (const int64_t more : {64, 128, 192, 256})  // what divides it may matter
-      extents.push_back(text_.made_for.extent(axis) + more);
-    std::ranges::sort(extents);
-    for (const int64_t extent : extents)
-      if (const Problem p = with(axis, extent);
-          serves(text_, open_, p, most_) && instances_of(text_, p) >= wanted)
-        return extent;
-    return 0;
+
+  /// First of each axis the one that shows most, then the second of each, and so on.
+  std::vector<Problem> all(const std::vector<Problem>& form) {
+    add(text_.made_for);
+    for (const Problem& p : form) add_options(p);
+    std::vector<std::vector<Problem>> by_axis;
+    for (const auto& [axis, tile] : tiles_)
+      by_axis.push_back(tile > 0 ? of_tiles(axis, tile) : along(axis));
+    add(longer_);
+    for (size_t i = 0; i < 16; ++i) {
+      for (const std::vector<Problem>& some : by_axis)
+        if (i < some.size()) add(some[i]);
+    }
+    for (const Problem& p : form) add(p);
+    return std::move(all_);
   }
 
  private:
+  bool serves_it(const Problem& p) const { return serves(text_, p, most_); }
+  void add(const Problem& p) {
+    if (p.options == longer_.options && serves_it(p) && std::ranges::find(all_, p) == all_.end())
+      all_.push_back(p);
+  }
+  /// Options of another problem, where they change no more than extents.
+  void add_options(const Problem& other) {
+    Problem p = longer_;
+    p.options = other.options;
+    if (p.options == longer_.options) return;
+    try {
+      if (print(traced(*text_.entry, p)) != print(traced(*text_.entry, longer_))) return;
+    } catch (const UserError&) {
+      return;
+    }
+    if (serves_it(p) && std::ranges::find(all_, p) == all_.end()) all_.push_back(p);
+  }
+  static Problem with(Problem p, const std::string& axis, int64_t extent) {
+    p.shape[axis] = extent;
+    return p;
+  }
+  int64_t instances(const std::string& axis, int64_t extent) const {
+    try {
+      constexpr int64_t kMostToAllocate = 400'000;
+      const Problem p = with(text_.made_for, axis, extent);
+      return elements_of(*text_.entry, p) > kMostToAllocate ? -1 : instances_of(text_, p);
+    } catch (const UserError&) {
+      return 0;
+    }
+  }
+  /// The longest of an axis that has no more instances than 1 has; 0 where none has more.
+  int64_t tile_of(const std::string& axis) const {
+    const int64_t one = instances(axis, 1);
+    int64_t low = 1, high = 4096;
+    while (high > 256 && instances(axis, high) < 0) high /= 2;
+    if (one == 0 || instances(axis, high) <= one) return 0;
+    while (high - low > 1) {
+      const int64_t middle = (low + high) / 2;
+      (instances(axis, middle) > one ? high : low) = middle;
+    }
+    return low;
+  }
+  /// Axes of extent 1 all at once: alone one may be the fastest, which is another text.
+  void lengthen_ones() {
+    for (const int64_t more : {1, 8, 16}) {
+      Problem p = text_.made_for;
+      for (auto& [axis, extent] : p.shape)
+        if (extent == 1 && is_size(axis))
+          extent = tiles_[axis] + (tiles_[axis] > 0 ? more : 32 + more);
+      if (!serves_it(p)) continue;
+      longer_ = p;
+      return;
+    }
+  }
+  /// Not a step or a distance.
+  static bool is_size(const std::string& axis) {
+    return !axis.starts_with("stride") && !axis.starts_with("dilation");
+  }
+  /// Two tiles along the axis, as few elements of them as the text serves.
+  void lengthen(const std::string& axis) {
+    const int64_t tile = tiles_[axis];
+    for (const int64_t extent : {tile + 1, tile + 8, tile + 16, 2 * tile}) {
+      if (longer_.extent(axis) > tile) return;
+      const Problem p = with(longer_, axis, extent);
+      if (!serves_it(p)) continue;
+      longer_ = p;
+      return;
+    }
+  }
+  /// Three tiles with a rest; two whole ones, which more of a shorter tile would be; so many that
+  /// fewer of a longer one would be. Where other axes have two tiles, the number decides which.
+  std::vector<Problem> of_tiles(const std::string& axis, int64_t tile) const {
+    std::vector<Problem> some;
+    for (const int64_t extent :
+         {2 * tile, 8 * tile + 8, 2 * tile + 1, 2 * tile + 8, 3 * tile - 1}) {
+      const Problem p = with(longer_, axis, extent);
+      some.push_back(serves_it(p) ? p : with(text_.made_for, axis, extent));
+    }
+    for (const int64_t extent : {3 * tile + 1, 3 * tile + 8})
+      some.push_back(with(text_.made_for, axis, extent));
+    return some;
+  }
+  /// Longer than an instance takes at once, with a rest and without.
+  std::vector<Problem> along(const std::string& axis) const {
+    std::vector<Problem> some;
+    for (const int64_t extent :
+         {1023, 1040, 33, 40, 8201, 8200, 129, 144, 2999, 2960, 128, 16, 5}) {
+      const Problem p = with(longer_, axis, extent);
+      some.push_back(serves_it(p) ? p : with(text_.made_for, axis, extent));
+    }
+    std::erase_if(some, [&](const Problem& p) { return !serves_it(p); });
+    return some;
+  }
+
   const LibraryText& text_;
   const int64_t most_;
-  const std::vector<std::string> open_;
+  std::map<std::string, int64_t> tiles_;  ///< 0: an instance goes along the axis
+  Problem longer_;                        ///< two tiles of each axis that has some
   std::vector<Problem> all_;
 };
 
@@ -350,36 +436,7 @@ class Served {
 
 std::vector<Problem> served_problems(const LibraryText& text, const std::vector<Problem>& form,
                                      int64_t most_elements) {
-  Served served(text, most_elements);
-  served.add(text.made_for);
-  // An axis of tiles becomes as long as three of them with a rest, as two whole ones, and all of
-  // them together as two; another, along which an instance goes, longer than it takes at once.
-  Problem longer = text.made_for;
-  std::vector<std::string> along;
-  for (const std::string& axis : served.open()) {
-    const int64_t two = served.extent_with(axis, 2), three = served.extent_with(axis, 3);
-    if (two == 0) along.push_back(axis);
-    if (three != 0) served.add(served.with(axis, three));
-    if (two != 0) longer.shape[axis] = two;
-    if (two > 16) served.add(served.with(axis, two / 16 * 32));
-    if (two > 32) served.add(served.with(axis, 520));     // 9 of 64 and 8 of 65
-    if (two > 32 && !served.add(served.with(axis, 191)))  // 3 of 64 and 4 of 63
-      served.add(served.with(axis, 190));
-  }
-  for (const std::string& axis : along) {
-    for (const int64_t extent : {129, 144, 1023, 1040, 33, 40}) {
-      Problem p = longer;
-      p.shape[axis] = extent;
-      served.add(p);
-      served.add(served.with(axis, extent));
-    }
-    if (!served.add(served.with(axis, 8201))) served.add(served.with(axis, 8200));
-  }
-  served.add(longer);
-  for (const std::string& axis : served.open())
-    for (const int64_t extent : {2999, 2960, 128}) served.add(served.with(axis, extent));
-  for (const Problem& p : form) served.add(p);
-  return served.all();
+  return Served(text, most_elements).all(form);
 }
 
 bool is_meant_for(const LibraryText& text, const Problem& p) {
@@ -399,6 +456,14 @@ bool is_meant_for(const LibraryText& text, const Problem& p) {
 void find_problems(LibraryText& text, const std::vector<Problem>& form, const Effort& most) {
   emu::load_text(text.prelude + text.body, text.launch.entry);
   static constexpr check::Values kUniform[] = {check::Values::uniform};
+  const std::vector<std::string> open = open_axes(text);
+  // An axis that others change with, or a constant that no tensor shows: only if all values say so.
+  const auto is_sure = [&](const Problem& p) {
+    return std::ranges::all_of(p.shape, [&](const auto& axis) {
+      return text.made_for.extent(axis.first) == axis.second ||
+             std::ranges::count(open, axis.first);
+    });
+  };
   double seconds = 0, an_instance = 0;
   for (const Problem& p : served_problems(text, form, most.elements)) {
     if (text.problems.size() == most.problems || seconds > most.seconds) return;
@@ -409,7 +474,8 @@ void find_problems(LibraryText& text, const std::vector<Problem>& form, const Ef
     if (an_instance == 0) an_instance = took / instances;
     if (took > most.seconds / 4 && !text.problems.empty()) continue;
     seconds += took;
-    if (fault.empty()) text.problems.push_back(p);
+    if (fault.empty() && (is_sure(p) || fault_of(text, p, text.body, 0).empty()))
+      text.problems.push_back(p);
   }
 }
 

@@ -71,7 +71,7 @@ void find_problems(LibraryText& text, const std::vector<kernels::Problem>& form,
 /// Two blocks do the instances of the grid in turn; each tensor has strides of its own, and what
 /// lies between its rows is poison.
 constexpr check::Values kLibraryValues[] = {check::Values::uniform, check::Values::integers,
-                                            check::Values::special};
+                                            check::Values::special, check::Values::wide};
 std::string fault_of(const LibraryText& text, const kernels::Problem& p, const std::string& body,
                      uint64_t seed, std::span<const check::Values> values = kLibraryValues);
 /// The same of all problems, each with one of these values, in turn with others.

@@ -44,6 +44,8 @@ class Tokenizer {
       ++at_;
     } else if (here("//")) {
       at_ = end_of_line();
+    } else if (here("#define TW_BLOCKS")) {  // launch bounds
+      add(TokenKind::directive, end_of_line());
     } else if (here("#define")) {  // the name and its parameters are no expression
       at_ = text_.find(' ', at_) + 1;
       size_t end = at_;

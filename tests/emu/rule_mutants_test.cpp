@@ -284,7 +284,8 @@ TEST(Mutate, ChangesWhatTheRulesSay) {
             (std::vector<std::string>{"#define A 1\n", "#define A (-1)\n"}));
   EXPECT_EQ(changes_of("a + b <= c && d"),
             (std::vector<std::string>{"a - b <= c && d", "a + b < c && d", "a + b <= c || d"}));
-  EXPECT_EQ(changes_of("#if A == 1\n#pragma unroll 4\n// 1 + 2\n__launch_bounds__(1, 2) -x; 1.5f"),
+  EXPECT_EQ(changes_of("#if A == 1\n#define TW_BLOCKS 2\n#pragma unroll 4\n// 1 + "
+                       "2\n__launch_bounds__(1, 2) -x; 1.5f"),
             std::vector<std::string>{});
 }
 

@@ -90,7 +90,7 @@ AtomicName parts(std::string_view name) {
 
 void Machine::expect_aligned(const void* address, uint64_t bytes, int32_t line) {
   if (reinterpret_cast<uintptr_t>(address) % bytes != 0)
-    fault(line, const_cast<void*>(address), bytes);
+    fault(TextFault::misaligned, line, address, bytes);
 }
 
 /// A thread that asks for one value again and again waits for another block, whatever its own does

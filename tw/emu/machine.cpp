@@ -339,13 +339,17 @@ void Machine::access(void* address, uint64_t bytes, bool write, Place place) {
   die();
 }
 
-void Machine::fault(int32_t line, void* address, uint64_t alignment) {
+void Machine::fault(TextFault kind, int32_t line, const void* address, uint64_t alignment) {
   const std::string me = who(current_->clock.now());
-  if (alignment == 0)
-    fail(EmuFault::out_of_bounds, me + " leaves the bounds of a local array @0", {at_line(line)});
-  if (alignment == 1)
-    fail(EmuFault::out_of_bounds, me + " shifts by as many bits as there are, or more, @0",
-         {at_line(line)});
+  switch (kind) {
+    case TextFault::out_of_bounds:
+      fail(EmuFault::out_of_bounds, me + " leaves the bounds of a local array @0", {at_line(line)});
+    case TextFault::shift:
+      fail(EmuFault::out_of_bounds, me + " shifts by as many bits as there are, or more, @0",
+           {at_line(line)});
+    case TextFault::misaligned:
+      break;
+  }
   fail(
       EmuFault::misaligned,
       fmt::format("{} uses address {} as one of a multiple of {} bytes @0", me, address, alignment),

@@ -58,8 +58,8 @@ void fill_table(TextTable& table, uintptr_t base) {
     Machine::running_->access(address, bytes, write,
                               {(static_cast<uint32_t>(code) & Place::kValue) | Place::kIsCode});
   };
-  table.fault = [](int32_t line, void* address, uint64_t alignment) {
-    Machine::running_->fault(line, address, alignment);
+  table.fault = [](TextFault kind, int32_t line, void* address, uint64_t alignment) {
+    Machine::running_->fault(kind, line, address, alignment);
   };
   table.sync = [](const char* kind, int32_t value, int32_t line) {
     return Machine::running_->sync(kind, value, line);

@@ -24,7 +24,7 @@ TW_EMU u32 tw_emu_shared_address(const void* shared, i32 line) {
   return tw_emu.shared_address(shared, line);
 }
 TW_EMU u32 tw_emu_operand_address(const void* shared, i32 line) {
-  if ((u64)shared % 16 != 0) tw_emu.fault(line, (void*)shared, 16);
+  if ((u64)shared % 16 != 0) tw_emu.fault(TwEmuFault::misaligned, line, (void*)shared, 16);
   return tw_emu.shared_address(shared, line);
 }
 TW_EMU void tw_emu_tensor(const char* kind, const void* map, void* shared, void* barrier,

@@ -28,11 +28,12 @@ struct TwEmuWgmma {
   const u32* registers[4];
   u64 a, b;
 };
+enum class TwEmuFault : i32 { misaligned, out_of_bounds, shift };
 struct TwEmu {
   TwEmuThread* self;
   i64 blocks;
   void (*access)(void* address, u64 bytes, bool write, void* from);
-  void (*fault)(i32 line, void* address, u64 alignment);
+  void (*fault)(TwEmuFault kind, i32 line, void* address, u64 alignment);
   i32 (*sync)(const char* kind, i32 value, i32 line);
   void (*warp)(const char* kind, const void* in, u64 bytes, i32 argument, void* out, i32 line);
   void (*atomic)(const char* name, const char* type, void* address, const void* value,
@@ -108,13 +109,13 @@ TW_EMU void* memset(void* to, i32 value, u64 bytes) {
 struct TwEmuPlace { const char* file; u32 line, column; };
 struct TwEmuMismatch { TwEmuPlace at; const void* type; u8 log_alignment, kind; };
 TW_EMU void __ubsan_handle_type_mismatch_v1_abort(TwEmuMismatch* m, u64 p) {
-  tw_emu.fault((i32)m->at.line, (void*)p, 1ul << m->log_alignment);
+  tw_emu.fault(TwEmuFault::misaligned, (i32)m->at.line, (void*)p, 1ul << m->log_alignment);
 }
 TW_EMU void __ubsan_handle_out_of_bounds_abort(TwEmuPlace* at, u64) {
-  tw_emu.fault((i32)at->line, 0, 0);
+  tw_emu.fault(TwEmuFault::out_of_bounds, (i32)at->line, 0, 0);
 }
 TW_EMU void __ubsan_handle_shift_out_of_bounds_abort(TwEmuPlace* at, u64, u64) {
-  tw_emu.fault((i32)at->line, 0, 1);
+  tw_emu.fault(TwEmuFault::shift, (i32)at->line, 0, 0);
 }
 // The table's functions, so that text which is instrumented does not read the table itself.
 TW_EMU TwEmuThread* tw_emu_self() { return tw_emu.self; }

@@ -24,11 +24,13 @@ struct TextWgmma {
   const uint32_t* registers[4];  ///< of A; null: it is in shared memory
   uint64_t a, b;                 ///< descriptors
 };
+/// What the sanitizers of the text itself find; address and alignment are those of the first.
+enum class TextFault : int32_t { misaligned, out_of_bounds, shift };
 struct TextTable {
   TextThread* self;
   int64_t blocks;
   void (*access)(void* address, uint64_t bytes, bool write, void* from);
-  void (*fault)(int32_t line, void* address, uint64_t alignment);
+  void (*fault)(TextFault kind, int32_t line, void* address, uint64_t alignment);
   int32_t (*sync)(const char* kind, int32_t value, int32_t line);
   void (*warp)(const char* kind, const void* in, uint64_t bytes, int32_t argument, void* out,
                int32_t line);

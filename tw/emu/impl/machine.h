@@ -158,7 +158,7 @@ class Machine {
 
   // what text calls
   void access(void* address, uint64_t bytes, bool write, Place place);
-  void fault(int32_t line, void* address, uint64_t alignment);
+  [[noreturn]] void fault(TextFault kind, int32_t line, const void* address, uint64_t alignment);
   int32_t sync(const char* kind, int32_t value, int32_t line);
   void complete_sync(Block& block);
   KnowledgePtr with_fences(KnowledgePtr all, const Thread& t);
