@@ -101,9 +101,9 @@ void warm_up(const Loops& l) {
     spent += kRepeats * l.seconds("fma_f32", 1024, int64_t{8} * l.multiprocessors());
 }
 
-/// 1e12 a second, of a loop that does `each` in a step of one thread.
+/// 1e12 a second, of a loop that does `each` when all chains of one thread go a step.
 double chain_rate(const Loops& l, const char* name, double each) {
-  constexpr int64_t kTrips = 1024, kSteps = 64;
+  constexpr int64_t kTrips = 1024, kSteps = 8;
   const int64_t grid = int64_t{8} * l.multiprocessors();
   const double steps = static_cast<double>(kTrips * kSteps * grid * kLoopThreads);
   return each * steps / l.seconds(name, kTrips, grid) / kTera;
