@@ -1,6 +1,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/command.h"
 
@@ -106,10 +107,27 @@ TEST_F(Explain, MeasuresGpus) {
   unsetenv("TW_CUDA_DRIVER");
   ASSERT_EQ(e.code, 0) << e.out;
   const json row = json::parse(e.out);
-  for (const char* rate : {"f32", "half", "f64", "integer", "special", "convert", "dot_half",
-                           "dot_tf32", "dot_i8", "memory_read", "memory_copy", "load", "launch"})
+  for (const char* rate :
+       {"f32", "half", "f64", "integer", "special", "convert", "dot_half", "dot_tf32", "dot_i8",
+        "memory_read", "memory_copy", "cache_read", "cache_copy", "load", "cached_load", "launch"})
     EXPECT_GT(row.at(rate).at("value"), 0) << rate;
   expect("devices --measure --device emu:0", 2, "an emulated device has no rates");
+}
+
+TEST_F(Explain, DevicesListsGpus) {
+  setenv("TW_CUDA_DRIVER", TW_FAKE_CUDA, 1);
+  const Ended text = call("devices"), rows = call("devices --json");
+  setenv("TW_CUDA_DRIVER", "/nowhere/libcuda.so", 1);
+  const Ended none = call("devices");
+  unsetenv("TW_CUDA_DRIVER");
+  EXPECT_NE(text.out.find("cuda:1  Fake 1\n        132 multiprocessors, sm_90a"), text.out.npos)
+      << text.out;
+  std::istringstream lines(rows.out);
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) names.push_back(json::parse(line)["device"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"cpu:0", "cuda:0", "cuda:1"}));
+  EXPECT_EQ(none.code, 0);
+  EXPECT_EQ(none.out.find("cuda:"), none.out.npos) << none.out;
 }
 
 TEST_F(Explain, MeasuresThisCpu) {

@@ -6,6 +6,7 @@
 #include "tw/cli/output.h"
 #include "tw/cli/verbs.h"
 #include "tw/measure/ceilings.h"
+#include "tw/runtime/cuda/cuda.h"
 
 namespace tw::cli {
 
@@ -49,7 +50,34 @@ std::vector<Rate> rates_of_gpu(const GpuPeaks& p) {
           {"cache_copy", p.cache_copy, "TB/s"},
           {"load", p.load_ns, "ns"},
           {"cached_load", p.cached_load_ns, "ns"},
+          {"arithmetic", double(p.arithmetic_cycles), "clocks"},
+          {"clock", p.clock_ghz, "GHz"},
           {"launch", p.launch_us, "us"}};
+}
+
+/// GPUs, as `devices` tells of them.
+void list_gpus(std::vector<json>& rows, std::string& text) {
+  const int count = cuda::device_count();
+  for (int i = 0; i < count; ++i) {
+    const std::string name = fmt::format("cuda:{}", i);
+    try {
+      const GpuMachine m = Device::open(name).gpu();
+      rows.push_back({{"device", name},
+                      {"name", m.name},
+                      {"arch", m.arch},
+                      {"multiprocessors", m.multiprocessors},
+                      {"shared_bytes", m.shared_per_multiprocessor},
+                      {"l2_bytes", m.l2},
+                      {"memory_bytes", m.memory}});
+      text += fmt::format(
+          "{:<7} {}\n        {} multiprocessors, {}, shared memory {} KiB each\n        L2 {} MiB, "
+          "memory {:.1f} GB\n",
+          name, m.name, m.multiprocessors, m.arch, m.shared_per_multiprocessor >> 10, m.l2 >> 20,
+          double(m.memory) * 1e-9);
+    } catch (const Error& e) {
+      text += fmt::format("{:<7} {}\n", name, e.message());
+    }
+  }
 }
 
 int measure(const Arguments& a) {
@@ -83,11 +111,19 @@ int run_devices(const Arguments& a) {
   if (a.measure) return measure(a);
   const Device device = Device::open("cpu:0");
   const CpuMachine& m = device.cpu();
+  std::vector<json> rows = {{{"device", device.name()},
+                             {"name", m.name},
+                             {"isa", m.isa},
+                             {"march", m.march},
+                             {"cores", m.cores},
+                             {"vector_bytes", m.vector_bytes},
+                             {"l1d_bytes", m.l1d},
+                             {"l2_bytes", m.l2},
+                             {"l3_bytes", m.l3}}};
+  std::string gpus;
+  list_gpus(rows, gpus);
   if (a.json) {
-    json row = {{"device", device.name()}, {"name", m.name},   {"isa", m.isa},
-                {"march", m.march},        {"cores", m.cores}, {"vector_bytes", m.vector_bytes},
-                {"l1d_bytes", m.l1d},      {"l2_bytes", m.l2}, {"l3_bytes", m.l3}};
-    write_json(*a.json, {row});
+    write_json(*a.json, rows);
     return 0;
   }
   fmt::print("{:<7} {}\n", device.name(), m.name);
@@ -95,6 +131,7 @@ int run_devices(const Arguments& a) {
              m.vector_bytes * 8, m.march);
   fmt::print("        L1d {} KiB, L2 {} KiB a core, L3 {} MiB shared\n", m.l1d >> 10, m.l2 >> 10,
              m.l3 >> 20);
+  fmt::print("{}", gpus);
   fmt::print("{:<7} CUDA text, run by the CPU and searched for races, slowly\n", "emu:0");
   fmt::print("{:<7} the interpreter: the meaning of every program, slowly\n", "interp");
   return 0;

@@ -7,12 +7,11 @@ namespace tw::cli {
 
 namespace {
 
-/// Words are addresses and counts. Four vectors of 16 bytes a trip keep memory busy.
-constexpr const char* kStreams = R"(
+/// Words are addresses and counts.
+constexpr const char* kCommon = R"(
 typedef unsigned long long u64;
 typedef unsigned int u32;
-struct Words { u64 to, from, n; };
-struct alignas(16) Four { u32 a, b, c, d; };
+struct Words { u64 to, from, n, passes; };
 #define LOOP extern "C" __global__ void __launch_bounds__(256)
 static __device__ __forceinline__ u32 hash(u32 x) {
   x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu;
@@ -22,57 +21,83 @@ static __device__ u64 self() { return (u64)blockIdx.x * blockDim.x + threadIdx.x
 static __device__ u64 all() { return (u64)gridDim.x * blockDim.x; }
 
 LOOP empty(const Words w) {}
-LOOP read_memory(const Words w) {
-  const Four* from = (const Four*)w.from;
-  u32 sum = 0;
-  for (u64 i = self(); i + 3 * all() < w.n; i += 4 * all()) {
-    Four v[4];
-#pragma unroll
-    for (int k = 0; k < 4; ++k) v[k] = from[i + k * all()];
-#pragma unroll
-    for (int k = 0; k < 4; ++k) sum += v[k].a ^ v[k].b ^ v[k].c ^ v[k].d;
-  }
-  if (sum == 0x12345679u) *(u32*)w.to = sum;
-}
-LOOP write_memory(const Words w) {
-  Four* to = (Four*)w.to;
-  const u32 x = hash((u32)self());
-  for (u64 i = self(); i < w.n; i += all()) to[i] = Four{x, x + 1, x + 2, (u32)i};
-}
-LOOP copy_memory(const Words w) {
-  const Four* from = (const Four*)w.from;
-  Four* to = (Four*)w.to;
-  for (u64 i = self(); i + 3 * all() < w.n; i += 4 * all()) {
-    Four v[4];
-#pragma unroll
-    for (int k = 0; k < 4; ++k) v[k] = from[i + k * all()];
-#pragma unroll
-    for (int k = 0; k < 4; ++k) to[i + k * all()] = v[k];
-  }
-}
-// A ring through w.n places of 64 bytes, in an order that nobody guesses.
+// A ring through w.n lines, in an order that nobody guesses; *w.from is where it is entered.
 LOOP make_ring(const Words w) {
+  if (self() == 0) *(u64*)w.from = w.to;
   for (u64 i = self(); i < w.n; i += all())
-    ((u64*)w.to)[8 * i] = w.to + 64 * ((i * 1664525 + 1013904223) & (w.n - 1));
+    *(u64*)(w.to + 128 * i) = w.to + 128 * ((i * 1664525 + 1013904223) & (w.n - 1));
 }
+// Goes on where the run before ended, since the cache has what that one read.
 LOOP follow_ring(const Words w) {
-  const u64* at = (const u64*)w.to;
-  for (u64 i = 0; i < w.n; ++i) at = (const u64*)*(const volatile u64*)at;
-  if (at == 0) *(u64*)w.to = 0;
+  if (threadIdx.x != 0) return;
+  const volatile u64* at = (const volatile u64*)*(u64*)w.from;
+  for (u64 i = 0; i < w.n; ++i) at = (const volatile u64*)*at;
+  *(u64*)w.from = (u64)at;
+}
+// How many clocks 64 w.n operations take of which each needs the one before.
+LOOP count_clocks(const Words w) {
+  const float a = (float)(w.to >> 63);
+  float x = a;
+  const u64 begin = clock64();
+#pragma unroll 1
+  for (u64 i = 0; i < w.n; ++i) {
+#pragma unroll
+    for (int j = 0; j < 64; ++j) x = x * a + a;
+  }
+  const u64 clocks = clock64() - begin;
+  if (self() == 0) *(u64*)w.to = x == 12345 ? 0 : clocks;
 }
 )";
 
-/// A loop of eight chains: `step` is one instruction of chain x[k], of type `type`.
+/// Passes over w.n tiles, which the blocks take in turn. A tile is of `vectors` times 16 bytes a
+/// thread, on their way together, and stays in no first-level cache: each SM would find there what
+/// it reads again. `hint` is of loads and stores: cg, or cs for what is not used again.
+std::string streams(int vectors, const char* hint) {
+  constexpr const char* kLoop = R"(
+LOOP {0}_{1}_{2}(const Words w) {{
+  u32 sum = threadIdx.x;
+  const u64 step = gridDim.x % w.n;
+  u64 tile = blockIdx.x % w.n;
+  for (u64 i = blockIdx.x; i < w.n * w.passes; i += gridDim.x) {{
+    const u64 first = tile * ({1} * 256) + threadIdx.x;
+    const uint4* from = (const uint4*)w.from + first;
+    uint4* to = (uint4*)w.to + first;
+    uint4 v[{1}];
+#pragma unroll
+    for (int k = 0; k < {1}; ++k) {3};
+#pragma unroll
+    for (int k = 0; k < {1}; ++k) {4};
+    tile += step;
+    if (tile >= w.n) tile -= w.n;
+  }}
+  if (sum == 0x12345679u) *(u32*)w.to = (u32)*(u64*)w.from;
+}}
+)";
+  const std::string load = fmt::format("v[k] = __ld{}(from + k * 256)", hint),
+                    store = fmt::format("__st{}(to + k * 256, v[k])", hint),
+                    number = "v[k] = uint4{sum, sum + k, (u32)i, sum}",
+                    add = "sum += v[k].x ^ v[k].y ^ v[k].z ^ v[k].w";
+  return fmt::format(kLoop, "read", vectors, hint, load, add) +
+         fmt::format(kLoop, "write", vectors, hint, number, store) +
+         fmt::format(kLoop, "copy", vectors, hint, load, store);
+}
+
+/// A loop of eight chains, each of eight steps a trip: `step` is one instruction of chain x[k], of
+/// type `type`. It takes a number of its own from one more register, as three that lie in one bank
+/// are not read at once.
 std::string chains(const char* name, const char* type, const char* step) {
   return fmt::format(R"(
 LOOP {0}(const Words w) {{
   {1} x[8];
-  const {1} a = ({1})(w.to >> 63), b = ({1})(w.from >> 63);
+  const {1} a = ({1})(w.to >> 63);
 #pragma unroll
   for (int k = 0; k < 8; ++k) x[k] = ({1})(threadIdx.x + k);
+#pragma unroll 1
   for (u64 i = 0; i < w.n; ++i) {{
 #pragma unroll
-    for (int k = 0; k < 8; ++k) {{ {2}; }}
+    for (int j = 0; j < 8; ++j)
+#pragma unroll
+      for (int k = 0; k < 8; ++k) {{ {2}; }}
   }}
 #pragma unroll
   for (int k = 1; k < 8; ++k) x[0] += x[k];
@@ -178,13 +203,21 @@ LOOP {0}(const Words w) {{
 
 }  // namespace
 
+std::string stream_loop(const std::string& what, const StreamLoop& s) {
+  return fmt::format("{}_{}_{}", what, s.vectors, s.hint);
+}
+
 std::string ceiling_loops(const GpuMachine& m) {
-  std::string text = kStreams;
-  text += chains("fma_f32", "float", "x[k] = x[k] * a + b");
-  text += chains("fma_f64", "double", "x[k] = x[k] * a + b");
+  std::string text = kCommon;
+  for (const StreamLoop& s : kStreamLoops) text += streams(s.vectors, s.hint);
+  text += chains("fma_f32", "float", "x[k] = x[k] * a + a");
+  text += chains("fma_f64", "double", "x[k] = x[k] * a + a");
   text += chains("fma_half", "u32",
-                 R"(asm volatile("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(x[k]) : "r"(a), "r"(b)))");
-  text += chains("integers", "u32", "x[k] = x[k] * a + b");
+                 R"(asm volatile("fma.rn.f16x2 %0, %0, %1, %1;" : "+r"(x[k]) : "r"(a)))");
+  text += chains("integers", "u32",
+                 R"(if (k % 2) x[k] = x[k] * a + a; else )"
+                 R"(asm volatile("lop3.b32 %0, %0, %1, %2, 0x6a;" : "+r"(x[k]) )"
+                 R"(: "r"(a), "r"(x[(k + 2) % 8])))");
   text += chains("special", "float", R"(asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x[k])))");
   text += chains("convert", "float",
                  R"(u32 y; asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(x[k]), )"
