@@ -206,6 +206,21 @@ TEST(Judge, OtherLoadChangesNoVerdict) {
   EXPECT_THAT(of_spinner.ruling().fault, HasSubstr("of a CPU busy when no call is under way"));
 }
 
+/// The rounding of operands hides below the bound of so long a sum, not below the mean of errors.
+TEST(Judge, MeanSquaresTellTf32InLongSums) {
+  Case sums = gemm(3, 5, 8192);
+  for (Argument& a : sums.arguments) a.domain = Domain::small;  // uniform values only
+  const auto ruling = [&](const char* name) {
+    Judge judge({name, "peer", std::string(TW_ZOO "/") + name + ".so"}, settings_here());
+    judge.check(sums);
+    return judge.ruling();
+  };
+  EXPECT_EQ(ruling("honest_plain").fault, "");
+  const Ruling r = ruling("in_tf32");
+  EXPECT_THAT(r.fault, HasSubstr("have a root mean square of"));
+  EXPECT_LE(r.worst, 1);
+}
+
 TEST(Judge, ATimeThatNoMachineReachesIsAFault) {
   Judge judge({"plain", "peer", TW_ZOO "/honest_plain.so"}, settings_here());
   judge.time(gemm(8, 8, 8), 1e6);

@@ -57,6 +57,7 @@ TEST_F(Command, CheckFindsNoReadBehindATensor) {
 }
 
 TEST_F(Command, CheckRefusesWhatIsNoCallable) {
+  expect("check --callable ours --dtype f64", 0, "2 kernels, 0 rejected");
   expect("check --callable x.so", 2, "--callable needs a kernel");
   expect("check gemm --callable x.so", 2, "--callable got 'x.so', which is no file");
   std::ofstream(folder_ + "/own.cpp") << "int x;\n";

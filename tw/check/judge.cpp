@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fmt/format.h>
+#include <latch>
 #include <random>
+#include <thread>
 
 #include "tw/base/error.h"
 #include "tw/check/impl/arrangement.h"
+#include "tw/check/impl/errors.h"
 #include "tw/check/impl/values.h"
 #include "tw/measure/contestant.h"
 
@@ -26,8 +30,34 @@ constexpr unsigned char kPoison = 0xff, kOtherPoison = 0x7b;
 constexpr double kSoon = 2e-3;     // for what comes late
 constexpr double kQuiet = 0.1;     // after which nothing may run
 constexpr double kMostBusy = 0.3;  // of a CPU, then
-constexpr int kSoak = 100, kTurns = 25, kQuietTurns = 5;
+constexpr int kSoak = 100, kTurns = 25, kQuietTurns = 5, kSame = 10;
+constexpr int kIndependent = 8;         // inputs
 constexpr int64_t kGrowth = 256 << 10;  // of memory in kSoak calls, twice in a row
+
+/// Threads that move memory, one for each CPU, four at most.
+class Hog {
+ public:
+  Hog() : begun_(count()) {
+    for (int i = 0; i < count(); ++i)
+      threads_.emplace_back([this](const std::stop_token& stop) {
+        std::string from(kBytes, 'f'), to(kBytes, 't');
+        for (begun_.count_down(); !stop.stop_requested();) {
+          std::memcpy(to.data(), from.data(), kBytes);
+          asm volatile("" ::"r"(to.data()) : "memory");
+        }
+      });
+    begun_.wait();
+  }
+
+ private:
+  static constexpr size_t kBytes = size_t{32} << 20;
+  static int count() {
+    return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 4);
+  }
+
+  std::latch begun_;
+  std::vector<std::jthread> threads_;
+};
 
 }  // namespace
 
@@ -66,6 +96,18 @@ class Judge::Session {
 
   std::vector<std::string> contents(int set) const { return tensors_->contents(set); }
   void poison(int set, unsigned char with) { tensors_->poison(set, with); }
+  void add_to(ErrorSample& sample, int set) const {
+    sample.add(want_[set], tensors_->sets()[static_cast<size_t>(set)].outputs);
+  }
+  /// The same question many times.
+  void repeat(int set, const char* otherwise) {
+    const std::vector<std::string> before = contents(set);
+    for (int i = 0; i < kSame; ++i) {
+      poison(set, kPoison);
+      call({set});
+      expect_same(set, before, otherwise);
+    }
+  }
   void expect_same(int set, const std::vector<std::string>& before, const char* otherwise) const {
     if (contents(set) != before) throw DeviceError(otherwise);
   }
@@ -156,6 +198,8 @@ void Judge::check(const Case& c) {
       ++ruling_.refused;
       return;
     }
+    where = c.label + ", independent inputs";
+    judge_errors(c, s, seed += 1000);
     for (const Layout layout : kStrided) {
       try {
         run(layout, Values::uniform);
@@ -164,6 +208,29 @@ void Judge::check(const Case& c) {
       }
     }
   });
+}
+
+void Judge::judge_errors(const Case& c, Session& s, uint64_t seed) {
+  ErrorSample sample;
+  s.lay(Layout::contiguous, Side::end, Values::normal, seed);
+  for (int i = 0; i < kIndependent; ++i) {
+    s.ask(0, seed + static_cast<uint64_t>(i) * c.arguments.size());
+    s.call({0});
+    s.add_to(sample, 0);
+  }
+  const std::vector<OutputErrors> found = sample.found();
+  ruling_.errors.resize(std::max(ruling_.errors.size(), found.size()));
+  for (size_t o = 0; o < found.size(); ++o) {
+    OutputErrors& most = ruling_.errors[o];
+    most.e2 = std::max(most.e2, found[o].e2);
+    most.e9999 = std::max(most.e9999, found[o].e9999);
+    most.most = std::max(most.most, found[o].most);
+    most.of_allowed = std::max(most.of_allowed, found[o].of_allowed);
+    if (found[o].of_allowed > 1)
+      throw DeviceError(fmt::format(
+          "errors of output {} have a root mean square of {:.3g} times what they may have", o,
+          found[o].of_allowed));
+  }
 }
 
 void Judge::endure(const Case& c) {
@@ -182,6 +249,12 @@ void Judge::endure(const Case& c) {
     Session s(c, *this, ruling_);
     fresh(s);
     s.expect_same(0, before, "another process gives other bits");
+    s.repeat(0, "a call on the same inputs gives other bits");
+    where = c.label + ", memory busy";
+    {
+      const Hog hog;
+      s.repeat(0, "a call on the same inputs gives other bits");
+    }
     uint64_t seed = settings_.seed + 1;
     where = c.label + ", two threads at once";
     for (int turn = 0; turn < kTurns; ++turn) {
@@ -232,22 +305,27 @@ void Judge::time(const Case& c, double least_us) {
   job.verify = [&](const measure::TensorSet& s, uint64_t) {
     return worst_error(c.reference(s.inputs), s.outputs).ratio;
   };
-  guarded(c, [&](std::string& where) {
-    where += ", timed";
-    measure::Settings timing = settings_.timing;
-    timing.worker = settings_.worker;
-    timing.seed = settings_.seed;
-    timing.timeout_s = settings_.timeout_s;
-    const measure::Measured m = measure::compare(job, {callable_for(c)}, timing).all[0];
-    if (m.refused) return;
-    if (!m.failure.empty()) throw DeviceError(m.failure);
-    ruling_.time_us = m.time_us.median;
-    ruling_.timed = m.verified;
-    ruling_.worst = std::max(ruling_.worst, m.max_error);
-    if (m.time_us.median < least_us)
-      throw DeviceError(fmt::format("a call takes {:.4g} us, the least possible is {:.4g}",
-                                    m.time_us.median, least_us));
-  });
+  const auto timed = [&](const char* how, int64_t cold_bytes, double& time_us) {
+    guarded(c, [&](std::string& where) {
+      where += how;
+      measure::Settings timing = settings_.timing;
+      timing.worker = settings_.worker;
+      timing.seed = settings_.seed;
+      timing.timeout_s = settings_.timeout_s;
+      timing.cold_bytes = cold_bytes;
+      const measure::Measured m = measure::compare(job, {callable_for(c)}, timing).all[0];
+      if (m.refused) return;
+      if (!m.failure.empty()) throw DeviceError(m.failure);
+      time_us = m.time_us.median;
+      ruling_.timed += m.verified;
+      ruling_.worst = std::max(ruling_.worst, m.max_error);
+      if (time_us < least_us)
+        throw DeviceError(
+            fmt::format("a call takes {:.4g} us, the least possible is {:.4g}", time_us, least_us));
+    });
+  };
+  timed(", timed", 0, ruling_.time_us);
+  if (settings_.cold_bytes > 0) timed(", timed cold", settings_.cold_bytes, ruling_.cold_us);
 }
 
 }  // namespace tw::check

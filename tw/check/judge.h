@@ -30,27 +30,38 @@ struct Audit {
 };
 Audit audit(const Case& c, uint64_t seed = 1);
 
+/// How far an output is from its reference over eight independent inputs. s: root mean square of
+/// the distances of results from their elementwise mean over these inputs.
+struct OutputErrors {
+  double e2 = 0;          ///< root mean square of errors, in s
+  double e9999 = 0;       ///< 99.99 % of errors are at most so much of max(|result|, s)
+  double most = 0;        ///< and all of them
+  double of_allowed = 0;  ///< root mean square of errors / of what they may be
+};
+
 /// What a judge found.
 struct Ruling {
   std::string fault;  ///< why the callable is rejected; "" when it is accepted
   int cases = 0;      ///< asked
   int refused = 0;    ///< that it said it does not do
   int calls = 0;
-  int64_t elements = 0;  ///< compared
-  double worst = 0;      ///< largest error / bound
-  double time_us = 0;    ///< of one call, where it was timed
-  int timed = 0;         ///< outputs of timed calls that were verified
-  uint64_t seed = 0;     ///< of all values
+  int64_t elements = 0;              ///< compared
+  double worst = 0;                  ///< largest error / bound
+  std::vector<OutputErrors> errors;  ///< of each output, the largest of all cases
+  double time_us = 0;                ///< of one call, where it was timed
+  double cold_us = 0;                ///< the same on inputs from memory
+  int timed = 0;                     ///< outputs of timed calls that were verified
+  uint64_t seed = 0;                 ///< of all values
 };
 
 /// Judges a callable of which nothing is believed: each case in a process of its own, confined when
 /// it is a plug-in. All values of inputs and layouts of tensors; elements within check::bound of
 /// the reference; guard pages, patterns around outputs and in gaps, inputs that cannot be written;
 /// inputs that change after it was made ready and again in place; outputs that hold poison, other
-/// poison, or an older result; the same bits again, and in another process; outputs that stay as
-/// they are when the call returned and when others are made; two threads at once; many calls, whose
-/// memory does not grow; nothing left running. A case or layout that it refuses is no fault. All
-/// ends with the first fault.
+/// poison, or an older result; the same bits again, while memory is busy, and in another process;
+/// outputs that stay as they are when the call returned and when others are made; two threads at
+/// once; many calls, whose memory does not grow; nothing left running. A case or layout that it
+/// refuses is no fault. All ends with the first fault.
 class Judge {
  public:
   struct Settings {
@@ -59,6 +70,7 @@ class Judge {
     std::string worker;     ///< program that calls serve_worker(); "": this program
     uint64_t seed = 0;      ///< 0: from the system, as it must be for a judge
     measure::Settings timing = {};
+    int64_t cold_bytes = 0;  ///< timed once more on sets of inputs that span so much; 0: not
   };
   Judge(measure::ContestantSpec callable, Settings settings);
 
@@ -72,6 +84,7 @@ class Judge {
 
  private:
   class Session;
+  void judge_errors(const Case& c, Session& s, uint64_t seed);
   measure::ContestantSpec callable_for(const Case& c) const;
   template <class F>
   void guarded(const Case& c, F&& step);

@@ -122,11 +122,17 @@ const Problem& telling(const KernelEntry& k, const std::vector<Problem>& problem
 }
 
 nlohmann::json to_json(const check::Ruling& r, const check::Audit& audit) {
+  nlohmann::json errors = nlohmann::json::array();
+  for (const check::OutputErrors& e : r.errors)
+    errors.push_back(
+        {{"e2", e.e2}, {"e9999", e.e9999}, {"most", e.most}, {"of_allowed", e.of_allowed}});
   return {{"problems", r.cases},
           {"refused", r.refused},
           {"calls", r.calls},
           {"elements", r.elements},
           {"time_us", r.time_us},
+          {"cold_us", r.cold_us},
+          {"errors", errors},
           {"max_err_over_bound", r.worst},
           {"timed_outputs", r.timed},
           {"mutants", audit.mutants},
@@ -139,22 +145,18 @@ std::string summary(const check::Ruling& r, const check::Audit& audit) {
   std::string text = fmt::format(
       "{} problem{}, {} refused, {} calls, {} elements, worst error {:.3f} of its bound", r.cases,
       r.cases == 1 ? "" : "s", r.refused, r.calls, r.elements, r.worst);
-  if (r.timed > 0) text += fmt::format("; {:.4g} us a call, {} timed outputs", r.time_us, r.timed);
+  if (r.timed > 0)
+    text += fmt::format("; {:.4g} us a call, {:.4g} cold, {} timed outputs", r.time_us, r.cold_us,
+                        r.timed);
   text += fmt::format("; {} of {} mutants of the reference told",
                       audit.mutants - static_cast<int>(audit.passed.size()), audit.mutants);
   return text;
 }
 
-}  // namespace
-
-int run_judge(const Arguments& a) {
-  if (a.target.empty())
-    throw UserError("--callable needs a kernel", "name the one that the callable computes");
-  const KernelEntry& k = kernels::kernel_named(a.target);
+/// Judges one kernel's callable; whether it was accepted.
+bool judge_kernel(const KernelEntry& k, const Arguments& a, std::vector<nlohmann::json>& rows) {
   std::vector<Problem> problems = problems_of(k, a, k.sweep());
-  if (a.callable != "ours" && !std::filesystem::is_regular_file(a.callable))
-    throw UserError(fmt::format("--callable got '{}', which is no file", a.callable),
-                    "wanted FILE.so, FILE.cpp as 'eject' writes it, or 'ours'");
+  if (problems.empty()) return true;  // none of this type
   std::optional<BuiltSource> built;
   measure::ContestantSpec spec{"callable", "peer", std::filesystem::absolute(a.callable)};
   if (a.callable == "ours") spec = {k.name, "kernel", ""};
@@ -166,6 +168,7 @@ int run_judge(const Arguments& a) {
   check::Judge::Settings settings;
   settings.threads = std::max(a.threads, 1);
   settings.timing.blocks = 6;
+  settings.cold_bytes = kColdBytes;
   check::Judge judge(spec, settings);
   for (size_t i = 0; i < problems.size(); ++i) {
     show_progress(fmt::format("{} {}/{}", k.name, i + 1, problems.size()));
@@ -181,18 +184,41 @@ int run_judge(const Arguments& a) {
   const check::Ruling& r = judge.ruling();
   const bool idle = r.fault.empty() && r.refused == r.cases;
   say(fmt::format("{} {}: {}\n", k.name, a.callable, summary(r, audit)), a);
+  for (size_t o = 0; o < r.errors.size(); ++o)
+    say(fmt::format(
+            "  output {}: errors in spreads of results, of 8 inputs: root mean square {:.2g}, "
+            "99.99 % {:.2g}, largest {:.2g}; root mean square {:.3f} of what it may be\n",
+            o, r.errors[o].e2, r.errors[o].e9999, r.errors[o].most, r.errors[o].of_allowed),
+        a);
   if (!audit.passed.empty())
     say(fmt::format("no check tells these from the reference: {}\n", fmt::join(audit.passed, ", ")),
         a);
   say(r.fault.empty() ? idle ? "REJECTED: it refuses every problem\n" : "ACCEPTED\n"
                       : fmt::format("REJECTED: {}\n", r.fault),
       a);
-  if (a.json) {
-    nlohmann::json row = to_json(r, audit);
-    row.update({{"kernel", k.name}, {"callable", a.callable}});
-    write_json(*a.json, {row});
-  }
-  return r.fault.empty() && !idle ? 0 : 1;
+  nlohmann::json& row = rows.emplace_back(to_json(r, audit));
+  row.update({{"kernel", k.name}, {"callable", a.callable}});
+  return r.fault.empty() && !idle;
+}
+
+}  // namespace
+
+int run_judge(const Arguments& a) {
+  const bool ours = a.callable == "ours";
+  if (a.target.empty() && !ours)
+    throw UserError("--callable needs a kernel", "name the one that the callable computes");
+  if (!ours && !std::filesystem::is_regular_file(a.callable))
+    throw UserError(fmt::format("--callable got '{}', which is no file", a.callable),
+                    "wanted FILE.so, FILE.cpp as 'eject' writes it, or 'ours'");
+  if (!a.target.empty()) kernels::kernel_named(a.target);
+  std::vector<nlohmann::json> rows;
+  int rejected = 0;
+  for (const KernelEntry& k : kernels::kernel_list())
+    if (a.target.empty() || a.target == k.name) rejected += !judge_kernel(k, a, rows);
+  if (rows.empty()) throw UserError(fmt::format("no kernel lists a problem of {}", *a.dtype));
+  if (a.target.empty()) say(fmt::format("{} kernels, {} rejected\n", rows.size(), rejected), a);
+  if (a.json) write_json(*a.json, rows);
+  return rejected == 0 ? 0 : 1;
 }
 
 }  // namespace tw::cli

@@ -365,7 +365,9 @@ Reg Expression::load_inside(int param, const Coords& at, const Number& pad, cons
   };
   if (a.step == 0) {
     const std::string read = fmt::format("{}({})", c_.prelude.use("load", t, 1), a.pointer);
-    return define(t, 1, loops & ~(1u << lane_loop_), guarded(read, false));
+    // Before the loop only where the element is there however often the loop runs.
+    if (open_bounds(c_, param, at).empty()) loops &= ~(1u << lane_loop_);
+    return define(t, 1, loops, guarded(read, false));
   }
   const bool unit = a.step == 1;
   const std::string f = c_.prelude.use(unit ? "load" : "gather", t, lanes_);
