@@ -1,5 +1,6 @@
 #include "tw/measure/result.h"
 
+#include <cmath>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ TEST(Row, FollowsTheSchemaAndRoundTrips) {
 TEST(Row, EveryFieldIsRequired) {
   const json whole = to_json(row());
   for (const auto& [name, value] : whole.items()) {
-    if (name == "time_ci95") continue;  // rows of before have none
+    if (name == "time_ci95" || name == "chance") continue;  // rows of before have none
     json j = whole;
     j.erase(name);
     EXPECT_THAT(schema_faults(j, schema()), Contains("row lacks '" + name + "'"));
@@ -69,6 +70,22 @@ TEST(Schema, NamesWhatIsWrong) {
   EXPECT_THAT(faults("ci95", {1.0, "x"}), Contains("row.ci95[1] is \"x\", wanted number"));
   EXPECT_THAT(faults("speed", 1), Contains("row has the unknown field 'speed'"));
   EXPECT_THAT(schema_faults(3, schema()), Contains("row is 3, wanted object"));
+}
+
+TEST(Wins, AProblemCountsOnceBesideItsBestPeer) {
+  Row better = row(), other = row(), alone = row();
+  better.peer = "onednn";
+  better.ratio = 0.9;
+  other.shape = "k=1,m=1,n=1";
+  other.chance = 0.001;
+  alone.peer.clear();
+  const Wins w = wins({row(), better, other, alone});
+  EXPECT_EQ(w.won, 1);
+  EXPECT_EQ(w.problems, 2);
+  EXPECT_EQ(w.alone, 1);
+  EXPECT_DOUBLE_EQ(w.mean, std::sqrt(0.9 * 1.2));
+  EXPECT_THAT(to_string(w), HasSubstr("1 of 2 problems won"));
+  EXPECT_EQ(wins({}).problems, 0);
 }
 
 TEST(Table, ShowsOneLineARow) {

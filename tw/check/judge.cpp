@@ -305,27 +305,22 @@ void Judge::time(const Case& c, double least_us) {
   job.verify = [&](const measure::TensorSet& s, uint64_t) {
     return worst_error(c.reference(s.inputs), s.outputs).ratio;
   };
-  const auto timed = [&](const char* how, int64_t cold_bytes, double& time_us) {
-    guarded(c, [&](std::string& where) {
-      where += how;
-      measure::Settings timing = settings_.timing;
-      timing.worker = settings_.worker;
-      timing.seed = settings_.seed;
-      timing.timeout_s = settings_.timeout_s;
-      timing.cold_bytes = cold_bytes;
-      const measure::Measured m = measure::compare(job, {callable_for(c)}, timing).all[0];
-      if (m.refused) return;
-      if (!m.failure.empty()) throw DeviceError(m.failure);
-      time_us = m.time_us.median;
-      ruling_.timed += m.verified;
-      ruling_.worst = std::max(ruling_.worst, m.max_error);
-      if (time_us < least_us)
-        throw DeviceError(
-            fmt::format("a call takes {:.4g} us, the least possible is {:.4g}", time_us, least_us));
-    });
-  };
-  timed(", timed", 0, ruling_.time_us);
-  if (settings_.cold_bytes > 0) timed(", timed cold", settings_.cold_bytes, ruling_.cold_us);
+  guarded(c, [&](std::string& where) {
+    where += ", timed";
+    measure::Settings timing = settings_.timing;
+    timing.worker = settings_.worker;
+    timing.seed = settings_.seed;
+    timing.timeout_s = settings_.timeout_s;
+    const measure::Measured m = measure::compare(job, {callable_for(c)}, timing).all[0];
+    if (m.refused) return;
+    if (!m.failure.empty()) throw DeviceError(m.failure);
+    ruling_.time_us = m.time_us.median;
+    ruling_.timed = m.verified;
+    ruling_.worst = std::max(ruling_.worst, m.max_error);
+    if (m.time_us.median < least_us)
+      throw DeviceError(fmt::format("a call takes {:.4g} us, the least possible is {:.4g}",
+                                    m.time_us.median, least_us));
+  });
 }
 
 }  // namespace tw::check

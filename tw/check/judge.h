@@ -49,7 +49,6 @@ struct Ruling {
   double worst = 0;                  ///< largest error / bound
   std::vector<OutputErrors> errors;  ///< of each output, the largest of all cases
   double time_us = 0;                ///< of one call, where it was timed
-  double cold_us = 0;                ///< the same on inputs from memory
   int timed = 0;                     ///< outputs of timed calls that were verified
   uint64_t seed = 0;                 ///< of all values
 };
@@ -70,7 +69,6 @@ class Judge {
     std::string worker;     ///< program that calls serve_worker(); "": this program
     uint64_t seed = 0;      ///< 0: from the system, as it must be for a judge
     measure::Settings timing = {};
-    int64_t cold_bytes = 0;  ///< timed once more on sets of inputs that span so much; 0: not
   };
   Judge(measure::ContestantSpec callable, Settings settings);
 

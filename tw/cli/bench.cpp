@@ -114,7 +114,11 @@ int run_bench(const Arguments& a) {
   };
   run_plan(
       plan_of(a), [](const std::string& what) { to_stderr(what + "\n"); }, done);
-  if (shows_text(a)) fmt::print("{}", measure::to_table(rows));
+  if (shows_text(a)) {
+    fmt::print("{}", measure::to_table(rows));
+    if (const measure::Wins w = measure::wins(rows); w.problems > 0)
+      fmt::print("{}\n", to_string(w));
+  }
   if (a.json && !file) write_json(*a.json, lines);
   return a.against.empty() ? 0 : report_changes(changes_of(lines, earlier));
 }

@@ -114,8 +114,9 @@ class Runner {
       const Measured& peer = result.all[i];
       if (plan_.peers_named && peer.refused)
         throw UserError(peer.failure, "name another --peer, or none");
-      if (peer.failure.empty())
-        rows.push_back(with_peer(row, peer, result.ratio(0, static_cast<int>(i))));
+      if (!peer.failure.empty()) continue;
+      rows.push_back(with_peer(row, peer, result.ratio(0, static_cast<int>(i))));
+      rows.back().chance = result.chance(0, static_cast<int>(i));
     }
     if (rows.empty()) return {row};
     std::ranges::stable_sort(rows, {}, &Row::peer_us);

@@ -131,7 +131,6 @@ nlohmann::json to_json(const check::Ruling& r, const check::Audit& audit) {
           {"calls", r.calls},
           {"elements", r.elements},
           {"time_us", r.time_us},
-          {"cold_us", r.cold_us},
           {"errors", errors},
           {"max_err_over_bound", r.worst},
           {"timed_outputs", r.timed},
@@ -145,9 +144,7 @@ std::string summary(const check::Ruling& r, const check::Audit& audit) {
   std::string text = fmt::format(
       "{} problem{}, {} refused, {} calls, {} elements, worst error {:.3f} of its bound", r.cases,
       r.cases == 1 ? "" : "s", r.refused, r.calls, r.elements, r.worst);
-  if (r.timed > 0)
-    text += fmt::format("; {:.4g} us a call, {:.4g} cold, {} timed outputs", r.time_us, r.cold_us,
-                        r.timed);
+  if (r.timed > 0) text += fmt::format("; {:.4g} us a call, {} timed outputs", r.time_us, r.timed);
   text += fmt::format("; {} of {} mutants of the reference told",
                       audit.mutants - static_cast<int>(audit.passed.size()), audit.mutants);
   return text;
@@ -168,7 +165,6 @@ bool judge_kernel(const KernelEntry& k, const Arguments& a, std::vector<nlohmann
   check::Judge::Settings settings;
   settings.threads = std::max(a.threads, 1);
   settings.timing.blocks = 6;
-  settings.cold_bytes = kColdBytes;
   check::Judge judge(spec, settings);
   for (size_t i = 0; i < problems.size(); ++i) {
     show_progress(fmt::format("{} {}/{}", k.name, i + 1, problems.size()));

@@ -26,6 +26,12 @@ Interval ratio_of_blocks(const std::vector<double>& ours, const std::vector<doub
 /// What a ratio's interval says: a difference counts when the interval clears 2 %.
 enum class Verdict { slower, equal, faster };
 Verdict verdict(const Interval& ratio);
+/// The chance that blocks differ so much or more where ours is no more than 2 % faster: Student's t
+/// of the logarithms of their ratios. 1 for fewer than two blocks.
+double chance_of_blocks(const std::vector<double>& ours, const std::vector<double>& other);
+/// Which of many say "faster" when all are asked at once: Holm's step-down correction (1979) keeps
+/// the chance that any of them is wrong at 2.5 %, that of one interval of 95 %.
+std::vector<bool> faster_of_many(const std::vector<double>& chances);
 
 /// A tensor that compare() makes: `strides` in elements, all >= 0; empty means contiguous.
 struct TensorSpec {
@@ -82,6 +88,8 @@ struct Comparison {
   uint64_t seed = 0;
   /// Time of `other` over time of `ours`, block by block: above 1 when ours is faster.
   Interval ratio(int ours, int other) const;
+  /// That ours is not 2 % faster, all the same.
+  double chance(int ours, int other) const;
 };
 
 /// Times contestants side by side. Each lives in its own process, which is stopped while another

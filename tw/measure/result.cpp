@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 
 #include "tw/base/error.h"
+#include "tw/measure/compare.h"
 
 namespace tw::measure {
 
@@ -78,6 +80,7 @@ json to_json(const Row& r) {
           {"time_us", r.time_us},
           {"time_ci95", {r.time_ci95[0], r.time_ci95[1]}},
           {"ci95", {r.ci95[0], r.ci95[1]}},
+          {"chance", r.chance},
           {"peer", r.peer},
           {"peer_about", r.peer_about},
           {"peer_us", r.peer_us},
@@ -111,6 +114,7 @@ Row row_of(const json& j) {
   read(j, "time_us", r.time_us);
   if (j.contains("time_ci95")) read(j, "time_ci95", r.time_ci95);
   read(j, "ci95", r.ci95);
+  if (j.contains("chance")) read(j, "chance", r.chance);
   read(j, "peer", r.peer);
   read(j, "peer_about", r.peer_about);
   read(j, "peer_us", r.peer_us);
@@ -145,6 +149,37 @@ std::vector<std::string> schema_faults(const json& value, const json& schema,
   if (value.is_object()) object_faults(value, schema, where, out);
   if (value.is_array()) array_faults(value, schema, where, out);
   return out;
+}
+
+Wins wins(const std::vector<Row>& rows) {
+  std::map<std::string, const Row*> best;
+  Wins w;
+  for (const Row& r : rows) {
+    w.alone += r.peer.empty();
+    if (r.peer.empty()) continue;
+    const Row*& known =
+        best[fmt::format("{}; {}; {}; {}; {}", r.kernel, r.shape, r.dtype, r.threads, r.cache)];
+    if (known == nullptr || r.ratio < known->ratio) known = &r;
+  }
+  std::vector<double> chances;
+  for (const auto& [problem, r] : best) {
+    chances.push_back(r->chance);
+    w.mean += std::log(r->ratio) / static_cast<double>(best.size());
+  }
+  const std::vector<bool> faster = faster_of_many(chances);
+  w.won = static_cast<int>(std::ranges::count(faster, true));
+  w.problems = static_cast<int>(best.size());
+  w.mean = std::exp(w.mean);
+  return w;
+}
+
+std::string to_string(const Wins& w) {
+  std::string text = fmt::format(
+      "{} of {} problems won, by 2 % over the best peer at 95 % for all of them together; "
+      "geometric mean {:.3f}",
+      w.won, w.problems, w.mean);
+  if (w.alone > 0) text += fmt::format("; {} without a peer", w.alone);
+  return text;
 }
 
 std::string to_table(const std::vector<Row>& rows) {

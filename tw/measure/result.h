@@ -22,6 +22,7 @@ struct Row {
   double peer_us = 0;
   double ratio = 0;             ///< peer_us / time_us, median over blocks; above 1: ours is faster
   double ci95[2] = {0, 0};      ///< of the ratio
+  double chance = 1;            ///< that ours is not 2 % faster, see chance_of_blocks()
   double bytes = 0, flops = 0;  ///< least, see tw/limit
   double limit_us = 0;          ///< least time at the machine's rates
   double fraction = 0;          ///< limit_us / time_us; above 1 is a bug
@@ -40,6 +41,15 @@ Row row_of(const nlohmann::json& j);
 /// additionalProperties: false, items, minItems, maxItems, minimum, enum); empty when nothing is.
 std::vector<std::string> schema_faults(const nlohmann::json& value, const nlohmann::json& schema,
                                        const std::string& where = "row");
+
+/// How many problems were won: beside the best of its peers (least ratio) ours is faster, by
+/// faster_of_many() of all problems that have a peer.
+struct Wins {
+  int won = 0, problems = 0, alone = 0;  ///< alone: problems without a peer
+  double mean = 0;                       ///< geometric, of the ratios
+};
+Wins wins(const std::vector<Row>& rows);
+std::string to_string(const Wins& w);
 
 /// Rows as an aligned table for a terminal.
 std::string to_table(const std::vector<Row>& rows);
