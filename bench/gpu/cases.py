@@ -179,8 +179,10 @@ def sum_all_reference(torch, t):
 
 
 def parts_of(m, n):
-    """The most parts that the kernel makes and that leave each a few thousand elements."""
-    return next(p for p in (4096, 2048, 1024, 256, 16, 1) if p == 1 or m * n >= p * 8192)
+    """Parts of 8192 or 16384 elements, 1024 longer ones, which all run at once."""
+    most = 4096 if m * n <= 4096 * 16384 else 1024
+    return next(p for p in (4096, 2048, 1024, 256, 16, 1)
+                if p == 1 or p <= most and m * n >= p * 8192)
 
 
 def sum_all_steps(m, n, dtype):

@@ -235,9 +235,13 @@ bool Placement::keeps_rows(int64_t most) const { return folds_ && carried_ < 2 *
 
 /// Elements of the largest tile that a thread should have.
 int64_t Placement::elements_of_thread(int64_t most) const {
+  // Of rows and of what belongs to their columns, as long as one row, rows have more axes.
+  size_t axes = 0;
   int64_t loaded = 0;
   for (const auto& [shape, s] : shapes_) {
-    if (count(shape) == most) loaded = std::max(loaded, s.loaded);
+    if (count(shape) != most || s.loaded == 0 || shape.size() < axes) continue;
+    loaded = shape.size() > axes ? s.loaded : std::max(loaded, s.loaded);
+    axes = shape.size();
   }
   if (keeps_rows(most)) return kExchanging * kWord / std::max(loaded, kWord);
   if (turns_ || folds_ || carried_ > 0 || loaded == 0) return kElements;
