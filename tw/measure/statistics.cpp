@@ -47,7 +47,7 @@ static double above_t(double x, int degrees) {
   for (int k = odd ? 3 : 2; k < degrees; k += 2) sum += term *= c * c * (k - 1) / k;
   const double within =
       odd ? 2 / std::numbers::pi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
-  return (1 - within) / 2;
+  return std::clamp((1 - within) / 2, 0.0, 1.0);  // it is a rounding error off
 }
 
 double chance_of_blocks(const std::vector<double>& ours, const std::vector<double>& other) {

@@ -366,7 +366,9 @@ Reg Expression::load_inside(int param, const Coords& at, const Number& pad, cons
   if (a.step == 0) {
     const std::string read = fmt::format("{}({})", c_.prelude.use("load", t, 1), a.pointer);
     // Before the loop only where the element is there however often the loop runs.
-    if (open_bounds(c_, param, at).empty()) loops &= ~(1u << lane_loop_);
+    const uint32_t lanes = 1u << lane_loop_;
+    const bool free = !guard || !(guard->loops & lanes);
+    if (free && open_bounds(c_, param, at).empty()) loops &= ~lanes;
     return define(t, 1, loops, guarded(read, false));
   }
   const bool unit = a.step == 1;
