@@ -7,7 +7,8 @@
 namespace tw::kernels {
 
 /// Extents of a tile of a matrix for a GPU, few for many shapes. A block keeps 4 to 32 elements a
-/// thread of its largest tile, by what is loaded together; tiles of more than 64 elements a thread leave registers.
+/// thread of its largest tile, by what is loaded together; tiles of more than 64 elements a thread
+/// leave registers.
 struct BlockTile {
   int64_t rows = 1;
   int64_t cols = 1024;
