@@ -12,9 +12,8 @@ class ErrorSample {
 
  private:
   struct Output {
-    std::vector<std::vector<double>> want,
-        error;           // of each input; an error of 0 where none is told
-    double allowed = 0;  // sum of the squares of what errors may be
+    std::vector<std::vector<double>> want, error;  // of each input; 0 where none is told
+    double allowed = 0;                            // sum of the squares of what errors may be
     int64_t count = 0;
   };
   std::vector<Output> outputs_;

@@ -79,6 +79,9 @@ Extents without_ones(Extents shape) {
   return shape;
 }
 
+/// Bytes that one element takes in memory; of packed ones, that it is read with.
+int64_t memory_bytes(DType t) { return is_packed(t) ? 1 : bytes(t); }
+
 bool moves_elements(Opcode code) {
   return code == Opcode::reshape || code == Opcode::transpose || code == Opcode::slice ||
          code == Opcode::broadcast;
@@ -145,7 +148,7 @@ void Placement::note_view(const Op& op, ValueId v) {
   Shape& s = shapes_[c_.program.type(v).shape];
   if (view == nullptr) return;
   const Param& p = c_.program.params[view->param];
-  const int64_t bytes = is_packed(p.dtype) ? 1 : tw::bytes(p.dtype);
+  const int64_t bytes = memory_bytes(p.dtype);
   const int unit = c_.specialisation.params[view->param].unit_axis;
   const auto axis = std::ranges::find(view->axes, unit);
   const size_t tile_axis =
@@ -160,8 +163,8 @@ void Placement::note_loads(const Region& r) {
   std::map<Extents, int64_t> all;
   for (const Op& op : r.ops) {
     if (op.code != Opcode::load) continue;
-    const DType t = c_.program.params[view_of(op)->param].dtype;
-    all[c_.program.type(op.out[0]).shape] += is_packed(t) ? 1 : tw::bytes(t);
+    all[c_.program.type(op.out[0]).shape] +=
+        memory_bytes(c_.program.params[view_of(op)->param].dtype);
   }
   for (const auto& [shape, bytes] : all) {
     int64_t& loaded = shapes_[shape].loaded;

@@ -177,9 +177,10 @@ Program column_reduce(RowReduction r, DType type, const RowTiling& t) {
   const auto chunk = [&](const Index& i) {
     return cast(load(X.tile({i, j}, {t.rows, t.cols}), {.pad = Accumulator::identity(r)}), f32);
   };
-  for (Index i : k.range(cdiv(M, t.rows * t.chunks))) {
-    Tile x = chunk(i * t.chunks);
-    for (int64_t c = 1; c < t.chunks; ++c) x = acc.both(x, chunk(i * t.chunks + c));
+  const int64_t chunks = r == RowReduction::argmax ? 1 : t.chunks;
+  for (Index i : k.range(cdiv(M, t.rows * chunks))) {
+    Tile x = chunk(i * chunks);
+    for (int64_t c = 1; c < chunks; ++c) x = acc.both(x, chunk(i * chunks + c));
     acc.add(x, k.iota({t.rows, t.cols}, 0) + i * t.rows);
   }
   Tile n = k.zeros(f32, {1, 1}) + M;

@@ -63,8 +63,7 @@ static RowTiling column_tiling(const Problem& p, const Target& target) {
     const bool pairs = p.option("op") == "argmax";
     const BlockTile t = columns_tile(m, n, bytes(p.dtype), pairs ? kLongestPairs : 8192, *gpu);
     // Two loads of 16 bytes are under way for each thread, whatever elements they are.
-    const int64_t chunks = pairs ? 1 : 4 / bytes(p.dtype);
-    return {.rows = t.rows, .cols = t.cols, .few_reads = true, .chunks = chunks};
+    return {.rows = t.rows, .cols = t.cols, .few_reads = true, .chunks = 4 / bytes(p.dtype)};
   }
   return {.rows = 8, .cols = n <= 64 ? 64 : 256};
 }

@@ -17,7 +17,7 @@ struct RowTiling {
   bool few_reads = false;
   bool parts = false;  ///< rows are longer than a chunk: how others would be done best is left out
   int64_t chunks =
-      1;  ///< of columns: so many are combined element by element before they are folded
+      1;  ///< of columns: so many are combined before they are folded; argmax takes one
 };
 
 /// Y = exp(x - max) / sum(exp(x - max)) of every row. Error bound check::bound(softmax), terms = N.
