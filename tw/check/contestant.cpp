@@ -6,6 +6,8 @@ namespace tw::check {
 
 namespace {
 
+constexpr const char* kDefault = "cpu:0";
+
 class KernelContestant : public measure::Contestant {
  public:
   explicit KernelContestant(Kernel kernel) : kernel_(std::move(kernel)) {}
@@ -22,22 +24,50 @@ class KernelContestant : public measure::Contestant {
   std::vector<measure::TensorSet> sets_;
 };
 
+class KernelOnDevice : public DeviceCallable {
+ public:
+  explicit KernelOnDevice(Kernel kernel) : kernel_(std::move(kernel)) {}
+
+  std::string prepare(const std::vector<measure::TensorSet>& sets) override {
+    sets_ = sets;
+    for (const measure::TensorSet& s : sets_) kernel_.prepare(s.inputs, s.outputs);
+    return kernel_.mapping();
+  }
+  void run(int set, const cuda::Stream& stream) override {
+    kernel_.launch(stream, sets_[set].inputs, sets_[set].outputs);
+  }
+
+ private:
+  Kernel kernel_;
+  std::vector<measure::TensorSet> sets_;
+};
+
 }  // namespace
 
+// Workers of earlier builds know sources without a device.
 measure::ContestantSpec kernel_contestant(const std::string& name, const Program& p,
-                                          const Mapping& mapping) {
-  return {name, "kernel", to_string(mapping) + "\n" + print(p)};
+                                          const Mapping& mapping, const std::string& device) {
+  const std::string line = device == kDefault ? "" : "@" + device + "\n";
+  return {name, "kernel", line + to_string(mapping) + "\n" + print(p)};
 }
 
 std::unique_ptr<measure::Contestant> make_contestant(const measure::ContestantSpec& spec,
                                                      const measure::Task& task) {
   if (spec.kind != "kernel") return nullptr;
-  const size_t line = spec.source.find('\n');
+  std::string_view rest = spec.source;
+  const auto line = [&rest] {
+    const std::string_view first = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(first.size() + 1);
+    return std::string(first);
+  };
+  const Device d = Device::open(rest.starts_with('@') ? line().substr(1) : kDefault);
   CompileOptions options;
-  options.mapping = parse_mapping(spec.source.substr(0, line));
+  options.mapping = parse_mapping(line());
   options.threads = task.threads;
-  return std::make_unique<KernelContestant>(
-      compile(parse(spec.source.substr(line + 1), spec.name), Device::open("cpu:0"), options));
+  Kernel kernel = compile(parse(std::string(rest), spec.name), d, options);
+  if (d.kind() == DeviceKind::cuda)
+    return on_device(d, std::make_unique<KernelOnDevice>(std::move(kernel)));
+  return std::make_unique<KernelContestant>(std::move(kernel));
 }
 
 }  // namespace tw::check

@@ -10,7 +10,7 @@
 namespace tw::check {
 namespace {
 
-constexpr int64_t kGuardBytes = 256, kLine = 256;
+constexpr int64_t kGuardBytes = 256, kLine = 256, kHostPage = 4096;
 
 unsigned char guard_byte(int64_t i) { return static_cast<unsigned char>(0xa5 + 59 * i); }
 
@@ -38,43 +38,75 @@ std::vector<Range> joined(std::vector<Range> all) {
   return r;
 }
 
+TensorView bytes_at(void* p, int64_t count) { return {p, u8, {count}, {1}}; }
+
 }  // namespace
 
-Staged::Staged(const Device& d, const std::vector<TensorView>& host) : device_(d) {
+Staged::Staged(const Device& d, const std::vector<TensorView>& host) {
   std::vector<Range> ranges;
   for (const TensorView& t : host) ranges.push_back(range_of(t));
+  const cuda::Stream s = cuda::Stream::standard(d);
   for (const Range& r : joined(ranges)) {
-    const int64_t size = r.end - r.begin;
-    const int64_t before =
-        kGuardBytes + static_cast<int64_t>(reinterpret_cast<uintptr_t>(r.begin) % kLine);
-    const Tensor image = host_tensor(u8, {before + size + kGuardBytes});
+    const Block& b = blocks_.emplace_back(block(d, r.begin, r.end));
+    const Tensor image = host_tensor(u8, {b.before + b.size() + b.after});
     for (int64_t i = 0; i < image.count(); ++i) image.data<unsigned char>()[i] = guard_byte(i);
-    if (size > 0) std::memcpy(image.data<char>() + before, r.begin, static_cast<size_t>(size));
-    blocks_.push_back({r.begin, r.end, before, cuda::to_device(d, image)});
+    cuda::copy_in(s, bytes_at(b.memory->data() + b.at - b.before, image.count()), image);
   }
+  bring(s);
   for (const TensorView& t : host) {
     const Range r = range_of(t);
     const auto block = std::ranges::find_if(
         blocks_, [&](const Block& b) { return b.begin <= r.begin && r.end <= b.end; });
     TensorView view = t;
-    view.data =
-        block->copy.data<char>() + block->before + (static_cast<char*>(t.data) - block->begin);
+    view.data = block->memory->data() + block->at + (static_cast<char*>(t.data) - block->begin);
     views_.push_back(view);
   }
 }
 
-void Staged::fetch() const {
-  for (const Block& b : blocks_) {
-    const Tensor image = cuda::to_host(device_, b.copy);
-    const int64_t size = b.end - b.begin;
-    for (int64_t i = 0; i < image.count(); ++i) {
-      if (i >= b.before && i < b.before + size) continue;
-      if (image.data<unsigned char>()[i] == guard_byte(i)) continue;
-      throw DeviceError(fmt::format(
-          "byte {} of memory beside the tensors was written, {} bytes long", i - b.before, size));
-    }
-    if (size > 0) std::memcpy(b.begin, image.data<char>() + b.before, static_cast<size_t>(size));
+Staged::Block Staged::block(const Device& d, char* begin, char* end) {
+  const auto place = [](const char* p, int64_t unit) {
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(unit));
+  };
+  const int64_t size = end - begin, line = place(begin, kLine);
+  auto memory = std::make_shared<cuda::FencedMemory>(d, size + 2 * kLine + kGuardBytes);
+  // The last place that has the same remainder by lines, or the first one.
+  const int64_t last = (memory->bytes() - size - line) / kLine * kLine + line;
+  const bool first = place(begin, kHostPage) == 0 && place(end, kHostPage) != 0;
+  const int64_t at = first ? 0 : last, rest = memory->bytes() - at - size;
+  return {
+      begin, end, std::move(memory), at, std::min(at, kGuardBytes), std::min(rest, kGuardBytes)};
+}
+
+void Staged::bring(const cuda::Stream& s) const {
+  for (const Block& b : blocks_)
+    cuda::copy_in(s, bytes_at(b.memory->data() + b.at, b.size()), bytes_at(b.begin, b.size()));
+}
+
+Tensor Staged::image(const Block& b, const cuda::Stream& s) {
+  const Tensor all = host_tensor(u8, {b.before + b.size() + b.after});
+  cuda::copy_out(s, all, bytes_at(b.memory->data() + b.at - b.before, all.count()));
+  for (int64_t i = 0; i < all.count(); ++i) {
+    if (i == b.before) i += b.size();
+    if (i >= all.count() || all.data<unsigned char>()[i] == guard_byte(i)) continue;
+    throw DeviceError(fmt::format("byte {} of memory beside the tensors was written, {} bytes long",
+                                  i - b.before, b.size()));
   }
+  return all.slice(0, b.before, b.before + b.size());
+}
+
+void Staged::fetch(const cuda::Stream& s) const {
+  for (const Block& b : blocks_) {
+    const Tensor now = image(b, s);
+    if (b.size() > 0) std::memcpy(b.begin, now.data<char>(), static_cast<size_t>(b.size()));
+  }
+}
+
+bool Staged::unchanged(const cuda::Stream& s) const {
+  return std::ranges::all_of(blocks_, [&](const Block& b) {
+    const Tensor now = image(b, s);
+    return b.size() == 0 ||
+           std::memcmp(b.begin, now.data<char>(), static_cast<size_t>(b.size())) == 0;
+  });
 }
 
 void run_on_host_tensors(const Kernel& kernel, const Device& d,
@@ -88,7 +120,7 @@ void run_on_host_tensors(const Kernel& kernel, const Device& d,
   std::vector<TensorView> in, out;
   for (size_t k = 0; k < all.size(); ++k) (k < inputs.size() ? in : out).push_back(staged.view(k));
   kernel(in, out, dims);
-  staged.fetch();
+  staged.fetch(cuda::Stream::standard(d));
 }
 
 }  // namespace tw::check

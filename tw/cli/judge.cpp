@@ -79,18 +79,24 @@ Case case_of(const KernelEntry& k, const Problem& p, const Arguments& a) {
          k.arguments(p),
          [&k, p](std::span<const TensorView> in) { return k.reference(p, in); }};
   if (a.callable == "ours") {
-    const CpuMachine& machine = Device::open("cpu:0").cpu();
     const Mapping mapping = a.mapping.empty() ? Mapping{} : parse_mapping(a.mapping);
-    c.source = check::kernel_contestant("", k.trace(p, {machine, c.task.threads}), mapping).source;
+    const Program program = k.trace(p, Device::open(a.device).target(c.task.threads));
+    c.source = check::kernel_contestant("", program, mapping, a.device).source;
   }
   return c;
 }
 
 /// Least time of the problem at rates that no machine of this kind reaches.
-double least_us(const KernelEntry& k, const Problem& p, int threads) {
+double least_us(const KernelEntry& k, const Problem& p, int threads, const Device& device) {
   constexpr double kBeyond = 3;
-  const measure::Ceilings c = measure::measure_ceilings(threads, "", 1);
   const BenchCase bench{&k, p, threads};
+  if (device.kind() == DeviceKind::cuda) {
+    const Program program = k.trace(p, device.target(threads));
+    const Work work = least_work(program, dims_of(program, bench));
+    const GpuPeaks& peaks = stated_peaks(device.gpu().arch);
+    return 1e-6 * static_cast<double>(work.bytes()) / peaks.cache_copy / kBeyond;
+  }
+  const measure::Ceilings c = measure::measure_ceilings(threads, "", 1);
   const Program program = program_of(bench, Device::open("cpu:0").cpu());
   const Work work = least_work(program, dims_of(program, bench));
   return std::max(work.flops / c.f32_flops, static_cast<double>(work.bytes()) / c.cache.copy) /
@@ -174,7 +180,7 @@ bool judge_kernel(const KernelEntry& k, const Arguments& a, std::vector<nlohmann
   const Case c = case_of(k, chosen, a);
   const check::Audit audit = check::audit(c);
   judge.endure(c);
-  judge.time(c, least_us(k, chosen, settings.threads));
+  judge.time(c, least_us(k, chosen, settings.threads, Device::open(a.device)));
   show_progress("");
 
   const check::Ruling& r = judge.ruling();
@@ -206,6 +212,9 @@ int run_judge(const Arguments& a) {
   if (!ours && !std::filesystem::is_regular_file(a.callable))
     throw UserError(fmt::format("--callable got '{}', which is no file", a.callable),
                     "wanted FILE.so, FILE.cpp as 'eject' writes it, or 'ours'");
+  if (a.device != "cpu:0" && !(ours && a.device.starts_with("cuda:")))
+    throw UserError(fmt::format("--callable {} got --device {}", a.callable, a.device),
+                    "wanted cpu:0, or, for 'ours', cuda:N");
   if (!a.target.empty()) kernels::kernel_named(a.target);
   std::vector<nlohmann::json> rows;
   int rejected = 0;

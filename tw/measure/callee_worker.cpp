@@ -110,16 +110,19 @@ json CalleeWorker::call(const json& m) {
     together.arrive_and_wait();
     try {
       contestant_->run(sets[i]);
+      contestant_->deliver(sets[i]);
     } catch (...) {
       failures[i] = std::current_exception();
     }
   };
+  for (const int set : sets) contestant_->bring(set);
   for (size_t i = 1; i < sets.size(); ++i) others.emplace_back(one, i);
   one(0);
   const bool changed = floating_point_mode() != mode;
   for (std::thread& t : others) t.join();
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
+  contestant_->settle();
   return {{"mode", changed}};
 }
 

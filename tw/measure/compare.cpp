@@ -33,6 +33,7 @@ constexpr int kLeastVerified = 4;     // outputs of a contestant, however long r
 /// Of all slices of a contestant, in seconds.
 struct Tally {
   double wall = 0, told = 0;         // its calls by its clock, and what its time is made of
+  double brought = 0;                // in which tensors were brought to where it computes
   double span = 0, judge = 0;        // from the first to the last, as it and the judge counted
   double counted = 0, cpu = 0;       // CPU time then, as it and the system counted
   double late = 0, late_worker = 0;  // in which the judge and it were ready, but others ran
@@ -258,6 +259,7 @@ class Race {
   /// Adds up a slice. False when its clocks are further apart than messages take.
   bool count(Racer& r, const Run& run) {
     const double wall = run.reply.at("wall"), span = run.reply.at("span");
+    const double brought = run.reply.value("brought", 0.0);
     // Workers of earlier versions say no more. The copying of outputs is counted with the calls
     // only while the judge is late.
     const double counted =
@@ -266,6 +268,7 @@ class Race {
     const bool told_cpu = job_.task.threads == 1 && run.reply.contains("counted");
     Tally& t = r.sum;
     t.wall += wall;
+    t.brought += brought;
     t.told += told_cpu ? std::min(wall, run.reply.at("cpu").get<double>()) : wall;
     t.span += span;
     t.judge += run.span_s;
@@ -275,7 +278,7 @@ class Race {
     t.late_worker += run.late_worker_s;
     ++t.slices;
     return run.span_s - span <= kClockShare * run.span_s + kClockSeconds &&
-           span - wall <= kBesideShare * span + kClockSeconds;
+           span - wall - brought <= kBesideShare * span + kClockSeconds;
   }
 
   /// Calls took the judge longer than the worker, for messages take time; the worker counts the CPU
@@ -293,7 +296,7 @@ class Race {
     const double least = t.judge * (1 - kDelayShare) - kDelaySeconds * t.slices - t.late;
     const double beside = 2 * kBesideShare * t.span + slack;
     if (t.span > t.judge + slack || t.span < least - t.late_worker || t.counted < cpu - slack ||
-        t.told < busy - beside || std::abs(t.span - t.wall) > beside + t.late_worker)
+        t.told < busy - beside || std::abs(t.span - t.wall - t.brought) > beside + t.late_worker)
       throw DeviceError(
           fmt::format("contestant '{}': its process counted {:.4g} ms for calls that took {:.4g} "
                       "ms, its clock is not the judge's",

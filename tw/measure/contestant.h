@@ -32,8 +32,17 @@ class Contestant {
   /// Makes ready for runs on these sets; called again whenever they moved. All sets have the same
   /// shapes. Returns one line about itself: version, kernel set. Throws when it cannot do the task.
   virtual std::string prepare(const std::vector<TensorSet>& sets) = 0;
-  /// Computes the outputs of sets[set] and returns when they are complete.
+  /// Computes the outputs of sets[set]; they are complete when it returns, or deliver() does.
   virtual void run(int set) = 0;
+
+  /// For one that computes elsewhere than where the sets lie, as on a GPU. Brings there what the
+  /// tensors of a set hold.
+  virtual void bring(int /*set*/) {}
+  /// By the thread that ran it: brings a set's outputs back as soon as its run is complete.
+  virtual void deliver(int /*set*/) {}
+  /// Brings back the outputs of all sets as they are by now. Throws DeviceError when those of
+  /// calls, inputs or memory beside tensors have changed since.
+  virtual void settle() {}
 };
 
 /// Which contestant to make: data, because it is made in another process.

@@ -81,7 +81,9 @@ class TimedWorker {
     stirrers_.clear();
     for (size_t s = 0; s < sets_.size(); ++s)
       stirrers_.emplace_back(exchange_.inputs(), m.at("stir").get<uint64_t>() + s);
-    return {{"about", contestant_->prepare(sets_)}};
+    json about = {{"about", contestant_->prepare(sets_)}};
+    for (int s = 0; s < exchange_.sets(); ++s) contestant_->bring(s);
+    return about;
   }
 
   /// `warm` calls, then `calls` timed ones through the sets in random order, between a message of
@@ -107,6 +109,7 @@ class TimedWorker {
     receive(kWorkerSocket, -1);
     const double cpu = clock_(CLOCK_PROCESS_CPUTIME_ID), start = clock_(CLOCK_MONOTONIC);
     double wall = 0, beside = 0;
+    brought_ = 0;
     const int64_t chunk = m.at("chunk");
     for (int64_t done = 0; done < calls; done += chunk) {
       const int64_t n = std::min(chunk, calls - done);
@@ -118,13 +121,17 @@ class TimedWorker {
     }
     const double span = clock_(CLOCK_MONOTONIC) - start;
     const double cpu_span = clock_(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    const double brought = brought_;
     send(kWorkerSocket, {{"mark", "end"}});
     json kept = json::array({keep(last, 0)});
     const double copying = clock_(CLOCK_PROCESS_CPUTIME_ID) - cpu - cpu_span;
     receive(kWorkerSocket, -1);
     for (int slot = 1; slot <= audits; ++slot) kept.push_back(audit(slot));
-    return {{"wall", wall},        {"span", span},       {"cpu", cpu_span - beside},
-            {"counted", cpu_span}, {"copying", copying}, {"kept", kept}};
+    contestant_->settle();
+    return {{"wall", wall},        {"span", span},
+            {"brought", brought},  {"cpu", cpu_span - beside},
+            {"counted", cpu_span}, {"copying", copying},
+            {"kept", kept}};
   }
 
  private:
@@ -135,8 +142,10 @@ class TimedWorker {
   }
 
   double timed(int64_t calls) {
+    const int last = set_after(calls - 1);
     const double start = clock_(CLOCK_MONOTONIC);
     for (int64_t i = 0; i < calls; ++i) contestant_->run(next_set());
+    contestant_->deliver(last);
     return clock_(CLOCK_MONOTONIC) - start;
   }
 
@@ -161,13 +170,22 @@ class TimedWorker {
     return set;
   }
 
-  void stir(int set) { stirrers_[set].step(sets_[set].inputs, pairs_); }
+  void stir(int set) {
+    stirrers_[set].step(sets_[set].inputs, pairs_);
+    bring(set);
+  }
+  void bring(int set) {
+    const double start = clock_(CLOCK_MONOTONIC);
+    contestant_->bring(set);
+    brought_ += clock_(CLOCK_MONOTONIC) - start;
+  }
 
   json audit(int slot) {
     const int set = next_set();
     stir(set);
     tamper(set);
     contestant_->run(set);
+    contestant_->deliver(set);
     return keep(set, slot);
   }
 
@@ -184,6 +202,7 @@ class TimedWorker {
       else
         std::memset(to, 0xff, bytes);
     }
+    bring(set);
   }
 
   /// Copies outputs away: what a thread writes after its call returned comes too late.
@@ -201,6 +220,7 @@ class TimedWorker {
   std::vector<TensorSet> sets_;
   std::vector<Stirrer> stirrers_;
   int64_t pairs_ = 0;
+  double brought_ = 0;  // seconds in which tensors were brought to where it computes
   std::mt19937_64 random_;
   std::vector<int> order_;
   size_t next_ = 0;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <sys/mman.h>
 
 using tw::test::FakeCuda;
 
@@ -24,6 +25,8 @@ enum : int {
   kNotFound = 500,
   kCapturing = 900
 };
+
+constexpr size_t kMappedPage = 64 << 10;
 
 struct Context {
   int device;
@@ -110,9 +113,8 @@ int entered_for(const char* symbol, const T* handle) {
 
 size_t used(int device) {
   size_t sum = 0;
-  for (const auto& [p, m] : g_fake.allocated) {
-    if (m.device == device) sum += m.bytes;
-  }
+  for (const auto* all : {&g_fake.allocated, &g_fake.mapped})
+    for (const auto& [p, m] : *all) sum += m.device == device ? m.bytes : 0;
   return sum;
 }
 
@@ -281,12 +283,50 @@ FAKE cuMemsetD8Async(void* p, unsigned char value, size_t bytes, Stream* stream)
   if (!stream || !stream->captured) std::memset(p, value, bytes);
   return kSuccess;
 }
+FAKE cuMemGetAllocationGranularity(size_t* bytes, const void*, int) {
+  ENTER();
+  *bytes = kMappedPage;
+  return kSuccess;
+}
+FAKE cuMemAddressReserve(void** p, size_t bytes, size_t, void*, unsigned long long) {
+  ENTER();
+  *p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return *p == MAP_FAILED ? kNoMemory : kSuccess;
+}
+FAKE cuMemAddressFree(void* p, size_t bytes) {
+  return munmap(p, bytes) == 0 ? entered(__func__) : kInvalidValue;
+}
+FAKE cuMemCreate(uint64_t* memory, size_t bytes, const void*, unsigned long long) {
+  ENTER();
+  const Held held(lock());
+  *memory = bytes;
+  return used(current()->device) + bytes > g_fake.memory ? kNoMemory : kSuccess;
+}
+FAKE cuMemRelease(uint64_t) { return entered(__func__); }
+FAKE cuMemMap(void* p, size_t bytes, size_t, uint64_t memory, unsigned long long) {
+  ENTER();
+  if (bytes != memory || bytes % kMappedPage != 0) return kInvalidValue;
+  const Held held(lock());
+  g_fake.mapped[p] = {bytes, current()->device};
+  return kSuccess;
+}
+FAKE cuMemSetAccess(void* p, size_t bytes, const void*, size_t) {
+  ENTER();
+  return mprotect(p, bytes, PROT_READ | PROT_WRITE) == 0 ? kSuccess : kInvalidValue;
+}
+FAKE cuMemUnmap(void* p, size_t bytes) {
+  ENTER();
+  const Held held(lock());
+  if (g_fake.mapped.erase(p) == 0) return kInvalidValue;
+  return mprotect(p, bytes, PROT_NONE) == 0 ? kSuccess : kInvalidValue;
+}
 FAKE cuPointerGetAttributes(unsigned count, int* which, void** values, char* p) {
   ENTER();
   const Held held(lock());
-  auto after = g_fake.allocated.upper_bound(p);
   const FakeCuda::Memory* found = nullptr;
-  if (after != g_fake.allocated.begin()) {
+  for (const auto* all : {&g_fake.allocated, &g_fake.mapped}) {
+    auto after = all->upper_bound(p);
+    if (after == all->begin()) continue;
     const auto& [begin, memory] = *--after;
     if (p < static_cast<char*>(begin) + memory.bytes) found = &memory;
   }

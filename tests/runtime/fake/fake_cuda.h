@@ -35,7 +35,7 @@ struct FakeCuda {
   size_t parameter_words = 0;  ///< of kernels: so many are written down
 
   std::vector<Launch> launches = {};
-  std::map<void*, Memory> allocated = {};
+  std::map<void*, Memory> allocated = {}, mapped = {};
   int streams = 0, events = 0, graphs = 0, modules = 0;  ///< alive
   int contexts_pushed = 0;                               ///< and not popped, of all threads
   int shared_grants = 0;
@@ -48,6 +48,7 @@ inline FakeCuda& fresh_fake(const char* path) {
   FakeCuda& fake = *reinterpret_cast<FakeCuda* (*)()>(dlsym(library, "fake_cuda"))();
   FakeCuda fresh;
   fresh.allocated = fake.allocated;
+  fresh.mapped = fake.mapped;
   fresh.streams = fake.streams;
   fresh.events = fake.events;
   fresh.graphs = fake.graphs;

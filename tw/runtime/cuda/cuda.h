@@ -155,6 +155,27 @@ void copy_out(const Stream& s, const TensorView& to, const TensorView& from);
 Tensor to_device(const Device& d, const TensorView& host);
 Tensor to_host(const Device& d, const TensorView& t);
 
+/// Memory between addresses that nobody has: an access before it or behind it is an illegal one,
+/// after which the process can use the GPU no more. For tests of kernels.
+class FencedMemory {
+ public:
+  /// Of at least so many bytes, whole pages of the GPU. Throws EnvError when there is not as much.
+  FencedMemory(const Device& d, int64_t bytes);
+  ~FencedMemory();
+  FencedMemory(const FencedMemory&) = delete;
+  FencedMemory& operator=(const FencedMemory&) = delete;
+
+  char* data() const;
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void give_back() noexcept;
+  Gpu& gpu_;
+  int64_t bytes_ = 0, page_ = 0;
+  uint64_t fence_ = 0;  ///< the page before the memory
+  bool mapped_ = false;
+};
+
 /// Why kernels of the device cannot use this memory; empty when they can. Null is fine.
 std::string memory_fault(const Device& d, const void* p);
 

@@ -23,6 +23,7 @@ inline constexpr unsigned kNonBlocking = 1;    // of streams: does not wait for 
 inline constexpr int kCaptureOfThread = 1;     // other threads' calls do not break the capture
 inline constexpr int kDynamicSharedBytes = 8;  // attribute of functions
 inline constexpr int kPinnedMemory = 1, kDeviceMemory = 2;  // what kMemoryType says
+inline constexpr int kReadWrite = 3;                        // access to mapped memory
 inline constexpr int kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9;
 
 /// Attributes of devices.
@@ -54,6 +55,19 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
+/// The driver's CUmemAllocationProp: memory of a device, to be mapped.
+struct MappedMemory {
+  int type = 1, shared_as = 0;
+  int location = 1, device = 0;
+  void* unused = nullptr;
+  char flags[8] = {};
+};
+/// And its CUmemAccessDesc.
+struct MappedAccess {
+  int location = 1, device = 0, access = kReadWrite;
+};
+static_assert(sizeof(MappedMemory) == 32 && sizeof(MappedAccess) == 12);
+
 // X(member, symbol, parameters)
 #define TW_CUDA_DRIVER(X)                                                                          \
   X(init, "cuInit", (unsigned flags))                                                              \
@@ -78,6 +92,19 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(copy_out, "cuMemcpyDtoHAsync_v2", (void* to, Pointer from, size_t bytes, StreamHandle stream)) \
   X(memory_set, "cuMemsetD8Async",                                                                 \
     (Pointer p, unsigned char value, size_t bytes, StreamHandle stream))                           \
+  X(map_granularity, "cuMemGetAllocationGranularity",                                              \
+    (size_t * bytes, const MappedMemory* what, int option))                                        \
+  X(address_reserve, "cuMemAddressReserve",                                                        \
+    (Pointer * p, size_t bytes, size_t alignment, Pointer wanted, unsigned long long flags))       \
+  X(address_free, "cuMemAddressFree", (Pointer p, size_t bytes))                                   \
+  X(mapped_create, "cuMemCreate",                                                                  \
+    (uint64_t * memory, size_t bytes, const MappedMemory* what, unsigned long long flags))         \
+  X(mapped_release, "cuMemRelease", (uint64_t memory))                                             \
+  X(map, "cuMemMap",                                                                               \
+    (Pointer p, size_t bytes, size_t offset, uint64_t memory, unsigned long long flags))           \
+  X(map_access, "cuMemSetAccess",                                                                  \
+    (Pointer p, size_t bytes, const MappedAccess* access, size_t count))                           \
+  X(unmap, "cuMemUnmap", (Pointer p, size_t bytes))                                                \
   X(pointer_attributes, "cuPointerGetAttributes",                                                  \
     (unsigned count, int* attributes, void** values, Pointer p))                                   \
   X(stream_create, "cuStreamCreate", (StreamHandle * stream, unsigned flags))                      \
