@@ -197,6 +197,7 @@ class BusyAfter : public Callable {
 }  // namespace
 
 std::vector<Species> early_or_late() {
+  constexpr const char* kChanged = "an output changed after the work of its stream was done";
   constexpr const char* kWrong = "times the allowed error";
   return {
       {"computes_early", "Does all the work when it is made ready.", kWrong, made<ComputesEarly>},
@@ -214,13 +215,13 @@ std::vector<Species> early_or_late() {
       {"wrong_after_ten", "Is right in the first ten calls only.", kWrong, made<WrongAfterTen>},
       {"graph_of_first", "Captures the first call and replays it in all others.", kWrong,
        made<GraphOfFirst>},
-      {"side_stream", "Works in a stream that the caller's does not wait for.", kWrong,
+      {"side_stream", "Works in a stream that the caller's does not wait for.", kChanged,
        made<SideStream>},
       {"late_thread", "Returns at once; a thread puts the work into another stream.", kWrong,
        made<LateThread>},
-      {"late_tail", "Leaves the last row to another stream.", kWrong, made<LateTail>},
-      {"takes_back", "Zeroes its result from another stream when the caller has it.",
-       "an output changed after", made<TakesBack>},
+      {"late_tail", "Leaves the last row to another stream.", kChanged, made<LateTail>},
+      {"takes_back", "Zeroes its result from another stream when the caller has it.", kChanged,
+       made<TakesBack>},
       {"busy_after", "Leaves work of its own in another stream.", "the GPU was still busy",
        made<BusyAfter>},
   };

@@ -34,7 +34,7 @@ class Compiled {
 
 check::Ruling judge(const Species& s, const std::string& device, const std::string& cubin) {
   check::Judge::Settings settings;
-  settings.timeout_s = 10;
+  settings.timeout_s = 5;
   settings.timing.blocks = 4;
   settings.timing.slice_s = 0.01;
   settings.timing.repeats = 6;

@@ -28,7 +28,7 @@ class BorrowsOutput : public Callable {
 class SharesScratch : public Callable {
   void prepared() override { scratch_ = hand->like(sets[0].c); }
   void run(const Product& x, int, const cuda::Stream& s) override {
-    constexpr double kLong = 100e-6;  // so that two calls meet
+    constexpr double kLong = 300e-6;  // so that two calls meet
     hand->multiply({x.a, x.b, scratch_}, s);
     hand->spin(kLong, s);
     hand->copy(x.c, scratch_, s);

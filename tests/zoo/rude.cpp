@@ -19,7 +19,7 @@ class KillsItself : public Callable {
 /// Its kernel ends long after the judge's patience.
 class Hangs : public Callable {
   void run(const Product&, int, const cuda::Stream& s) override {
-    constexpr double kPatience = 30;
+    constexpr double kPatience = 300;
     hand->spin(kPatience, s);
   }
 };
@@ -47,7 +47,7 @@ std::vector<Species> rude() {
        made<Exits>},
       {"kills_itself", "Ends its process by a signal.", "its process was ended by signal 9",
        made<KillsItself>},
-      {"hangs", "Its kernel runs for half a minute.", "no answer within", made<Hangs>},
+      {"hangs", "Its kernel runs for five minutes.", "no answer within", made<Hangs>},
       {"spins_after", "Leaves a thread of the host that turns for ever.",
        "of a CPU busy when no call is under way", made<SpinsAfter>},
   };

@@ -48,9 +48,9 @@ Staged::Staged(const Device& d, const std::vector<TensorView>& host) {
   const cuda::Stream s = cuda::Stream::standard(d);
   for (const Range& r : joined(ranges)) {
     const Block& b = blocks_.emplace_back(block(d, r.begin, r.end));
-    const Tensor image = host_tensor(u8, {b.before + b.size() + b.after});
+    const Tensor image = host_tensor(u8, b.all().dims);
     for (int64_t i = 0; i < image.count(); ++i) image.data<unsigned char>()[i] = guard_byte(i);
-    cuda::copy_in(s, bytes_at(b.memory->data() + b.at - b.before, image.count()), image);
+    cuda::copy_in(s, b.all(), image);
   }
   bring(s);
   for (const TensorView& t : host) {
@@ -69,12 +69,19 @@ Staged::Block Staged::block(const Device& d, char* begin, char* end) {
   };
   const int64_t size = end - begin, line = place(begin, kLine);
   auto memory = std::make_shared<cuda::FencedMemory>(d, size + 2 * kLine + kGuardBytes);
-  // The last place that has the same remainder by lines, or the first one.
-  const int64_t last = (memory->bytes() - size - line) / kLine * kLine + line;
+  // The last place that has the same remainder by lines, or the first one. That of no bytes lies
+  // in the memory, too.
+  const int64_t last = (memory->bytes() - std::max<int64_t>(size, 1) - line) / kLine * kLine + line;
   const bool first = place(begin, kHostPage) == 0 && place(end, kHostPage) != 0;
   const int64_t at = first ? 0 : last, rest = memory->bytes() - at - size;
-  return {
+  Block b{
       begin, end, std::move(memory), at, std::min(at, kGuardBytes), std::min(rest, kGuardBytes)};
+  b.taken = empty(d, u8, b.all().dims);
+  return b;
+}
+
+TensorView Staged::Block::all() const {
+  return bytes_at(memory->data() + at - before, before + size() + after);
 }
 
 void Staged::bring(const cuda::Stream& s) const {
@@ -83,8 +90,8 @@ void Staged::bring(const cuda::Stream& s) const {
 }
 
 Tensor Staged::image(const Block& b, const cuda::Stream& s) {
-  const Tensor all = host_tensor(u8, {b.before + b.size() + b.after});
-  cuda::copy_out(s, all, bytes_at(b.memory->data() + b.at - b.before, all.count()));
+  const Tensor all = host_tensor(u8, b.all().dims);
+  cuda::copy_out(s, all, b.taken);
   for (int64_t i = 0; i < all.count(); ++i) {
     if (i == b.before) i += b.size();
     if (i >= all.count() || all.data<unsigned char>()[i] == guard_byte(i)) continue;
@@ -94,7 +101,13 @@ Tensor Staged::image(const Block& b, const cuda::Stream& s) {
   return all.slice(0, b.before, b.before + b.size());
 }
 
+void Staged::take(const cuda::Stream& s) const {
+  for (const Block& b : blocks_) cuda::copy_there(s, b.taken, b.all());
+  s.synchronize();
+}
+
 void Staged::fetch(const cuda::Stream& s) const {
+  take(s);
   for (const Block& b : blocks_) {
     const Tensor now = image(b, s);
     if (b.size() > 0) std::memcpy(b.begin, now.data<char>(), static_cast<size_t>(b.size()));
@@ -102,6 +115,7 @@ void Staged::fetch(const cuda::Stream& s) const {
 }
 
 bool Staged::unchanged(const cuda::Stream& s) const {
+  take(s);
   return std::ranges::all_of(blocks_, [&](const Block& b) {
     const Tensor now = image(b, s);
     return b.size() == 0 ||

@@ -27,8 +27,8 @@ class Staged {
   const TensorView& view(size_t k) const { return views_[k]; }
   /// Copies all bytes there once more.
   void bring(const cuda::Stream& s) const;
-  /// Copies all bytes back, in the order of the stream. Throws DeviceError when a guard zone was
-  /// written.
+  /// Copies all bytes back as they are when the work of the stream is done, whatever other streams
+  /// do then. Throws DeviceError when a guard zone was written.
   void fetch(const cuda::Stream& s) const;
   /// Whether they are those of the host. Throws as fetch().
   bool unchanged(const cuda::Stream& s) const;
@@ -41,8 +41,14 @@ class Staged {
     int64_t at;             ///< where the copy begins in it
     int64_t before, after;  ///< bytes of its guard zones
     int64_t size() const { return end - begin; }
+    /// With the guard zones.
+    TensorView all() const;
+    Tensor taken = {};  ///< what all() was
   };
   static Block block(const Device& d, char* begin, char* end);
+  /// Puts copies of all into the stream, then waits for it: a copy to the host would keep other
+  /// threads from starting work.
+  void take(const cuda::Stream& s) const;
   /// The bytes of a copy, when its guard zones are seen to be whole.
   static Tensor image(const Block& b, const cuda::Stream& s);
 

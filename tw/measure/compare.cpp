@@ -296,7 +296,8 @@ class Race {
     const double least = t.judge * (1 - kDelayShare) - kDelaySeconds * t.slices - t.late;
     const double beside = 2 * kBesideShare * t.span + slack;
     if (t.span > t.judge + slack || t.span < least - t.late_worker || t.counted < cpu - slack ||
-        t.told < busy - beside || std::abs(t.span - t.wall - t.brought) > beside + t.late_worker)
+        t.told + t.brought < busy - beside ||
+        std::abs(t.span - t.wall - t.brought) > beside + t.late_worker)
       throw DeviceError(
           fmt::format("contestant '{}': its process counted {:.4g} ms for calls that took {:.4g} "
                       "ms, its clock is not the judge's",

@@ -155,12 +155,13 @@ nlohmann::json WorkerProcess::hear(double timeout_s) {
 
 std::optional<nlohmann::json> WorkerProcess::receive_fairly(double timeout_s) {
   constexpr double kMostPatience = 9;
+  const double least = 0.02 * timeout_s;  // to be waked takes some time itself
   double waited = waited_s(), left = timeout_s, more = kMostPatience * timeout_s;
   while (!can_receive(socket_, left)) {
     left = std::min(waited_s() - waited, more);
     waited += left;
     more -= left;
-    if (left <= 0) throw DeviceError(fmt::format("no answer within {} s", timeout_s));
+    if (left <= least) throw DeviceError(fmt::format("no answer within {} s", timeout_s));
   }
   return receive(socket_, timeout_s);
 }

@@ -25,7 +25,6 @@ enum : int {
   kNotFound = 500,
   kCapturing = 900
 };
-
 constexpr size_t kMappedPage = 64 << 10;
 
 struct Context {
@@ -107,8 +106,8 @@ using Held = std::lock_guard<std::mutex>;
 template <class T>
 int entered_for(const char* symbol, const T* handle) {
   if (const int code = entered(symbol)) return code;
-  const bool known = handle && handle->context;
-  return !known || handle->context == current() ? kSuccess : kInvalidHandle;
+  const bool own = !handle || !handle->context || handle->context == current();
+  return own ? kSuccess : kInvalidHandle;
 }
 
 size_t used(int device) {
@@ -272,12 +271,14 @@ FAKE cuMemFree_v2(void* p) {
   std::free(p);
   return kSuccess;
 }
-FAKE cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, Stream* stream) {
-  return copied(__func__, to, from, bytes, stream);
-}
-FAKE cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, Stream* stream) {
-  return copied(__func__, to, from, bytes, stream);
-}
+#define FAKE_COPY(name)                                                 \
+  FAKE name(void* to, const void* from, size_t bytes, Stream* stream) { \
+    return copied(__func__, to, from, bytes, stream);                   \
+  }
+FAKE_COPY(cuMemcpyHtoDAsync_v2)
+FAKE_COPY(cuMemcpyDtoHAsync_v2)
+FAKE_COPY(cuMemcpyDtoDAsync_v2)
+
 FAKE cuMemsetD8Async(void* p, unsigned char value, size_t bytes, Stream* stream) {
   ENTER_FOR(stream);
   if (!stream || !stream->captured) std::memset(p, value, bytes);

@@ -150,6 +150,8 @@ void clear(const Stream& s, uint64_t memory, int64_t bytes);
 /// elements; UserError otherwise.
 void copy_in(const Stream& s, const TensorView& to, const TensorView& from);
 void copy_out(const Stream& s, const TensorView& to, const TensorView& from);
+/// The same on the device: it does not wait.
+void copy_there(const Stream& s, const TensorView& to, const TensorView& from);
 
 /// Contiguous copies, of tensors of any strides, after all work of the default stream.
 Tensor to_device(const Device& d, const TensorView& host);

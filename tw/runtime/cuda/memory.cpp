@@ -63,6 +63,15 @@ void copy_out(const Stream& s, const TensorView& to, const TensorView& from) {
                                         static_cast<StreamHandle>(s.handle())));
 }
 
+void copy_there(const Stream& s, const TensorView& to, const TensorView& from) {
+  const size_t size = copied_bytes(to, from);
+  if (size == 0) return;
+  const Current current(s.gpu());
+  s.gpu().check(s.gpu().api().copy_there(address(to.data), address(from.data), size,
+                                         static_cast<StreamHandle>(s.handle())),
+                "to copy");
+}
+
 Tensor to_device(const Device& d, const TensorView& host) {
   Tensor t = empty(d, host.dtype, host.dims);
   copy_in(Stream::standard(d), t, host.is_contiguous() ? Tensor(host, nullptr) : copy(host));

@@ -90,6 +90,8 @@ static_assert(sizeof(MappedMemory) == 32 && sizeof(MappedAccess) == 12);
   X(copy_in, "cuMemcpyHtoDAsync_v2",                                                               \
     (Pointer to, const void* from, size_t bytes, StreamHandle stream))                             \
   X(copy_out, "cuMemcpyDtoHAsync_v2", (void* to, Pointer from, size_t bytes, StreamHandle stream)) \
+  X(copy_there, "cuMemcpyDtoDAsync_v2",                                                            \
+    (Pointer to, Pointer from, size_t bytes, StreamHandle stream))                                 \
   X(memory_set, "cuMemsetD8Async",                                                                 \
     (Pointer p, unsigned char value, size_t bytes, StreamHandle stream))                           \
   X(map_granularity, "cuMemGetAllocationGranularity",                                              \
