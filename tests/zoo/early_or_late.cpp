@@ -188,7 +188,7 @@ class TakesBack : public Callable {
 
 class BusyAfter : public Callable {
   void run(const Product& x, int, const cuda::Stream& s) override {
-    constexpr double kBusy = 60e-3;
+    constexpr double kBusy = 150e-3;
     hand->multiply(x, s);
     hand->spin(kBusy, hand->stream());
   }

@@ -13,7 +13,7 @@ namespace tw::check {
 
 namespace {
 
-constexpr double kStillBusy = 20e-3;  // seconds that the GPU may work on behind a call's stream
+constexpr double kStillBusy = 50e-3;  // seconds that the GPU may work on behind a call's stream
 
 class OnDevice : public measure::Contestant {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <thread>
 
 #include "tw/base/error.h"
 #include "tw/runtime/cuda/cuda.h"
@@ -42,7 +43,7 @@ TensorView bytes_at(void* p, int64_t count) { return {p, u8, {count}, {1}}; }
 
 }  // namespace
 
-Staged::Staged(const Device& d, const std::vector<TensorView>& host) {
+Staged::Staged(const Device& d, const std::vector<TensorView>& host) : device_(d) {
   std::vector<Range> ranges;
   for (const TensorView& t : host) ranges.push_back(range_of(t));
   const cuda::Stream s = cuda::Stream::standard(d);
@@ -102,7 +103,10 @@ Tensor Staged::image(const Block& b, const cuda::Stream& s) {
 }
 
 void Staged::take(const cuda::Stream& s) const {
+  cuda::Event done(device_);
   for (const Block& b : blocks_) cuda::copy_there(s, b.taken, b.all());
+  done.record(s);
+  while (!done.done()) std::this_thread::yield();
   s.synchronize();
 }
 

@@ -46,12 +46,13 @@ class Staged {
     Tensor taken = {};  ///< what all() was
   };
   static Block block(const Device& d, char* begin, char* end);
-  /// Puts copies of all into the stream, then waits for it: a copy to the host would keep other
-  /// threads from starting work.
+  /// Puts copies of all into the stream, then waits for it and lets other threads have the CPU: one
+  /// to the host would keep them from starting work.
   void take(const cuda::Stream& s) const;
   /// The bytes of a copy, when its guard zones are seen to be whole.
   static Tensor image(const Block& b, const cuda::Stream& s);
 
+  Device device_;
   std::vector<Block> blocks_;
   std::vector<TensorView> views_;
 };

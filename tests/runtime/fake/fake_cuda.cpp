@@ -100,7 +100,6 @@ struct LaunchConfig {
 };
 
 using Held = std::lock_guard<std::mutex>;
-
 /// Code of a call with a handle that one device made: its context must be the current one. Zeros
 /// are a stream that some other library made.
 template <class T>
