@@ -16,7 +16,8 @@ class CheckRows(ToolTest):
                    "".join(json.dumps(row) + "\n" for row in rows))
 
     def test_possible_rows_pass(self):
-        self.rows(ROW, ROW | {"limit_us": 9.5, "fraction": 0.95}, {"item": "no row of times"})
+        self.rows(ROW, ROW | {"limit_us": 9.5, "fraction": 0.95},
+                  {"item": "no row of times", "ok": True})
         self.assertIn("2 rows; largest fraction of the limit: 0.950", self.accepts())
 
     def test_nothing_is_faster_than_the_limit(self):
@@ -27,6 +28,18 @@ class CheckRows(ToolTest):
     def test_fractions_are_what_they_say(self):
         self.rows(ROW | {"limit_us": 6.0})
         self.rejects("fraction is 0.500, limit over time 0.600")
+
+    def test_rows_of_times_have_a_time_a_limit_and_a_fraction(self):
+        for key in ("time_us", "limit_us", "fraction", "verified"):
+            self.rows(ROW, {k: v for k, v in ROW.items() if k != key})
+            self.rejects(f"run-1.json:2: gemm m=64: has no {key}")
+        for key in ("time_us", "limit_us", "fraction"):
+            self.rows(ROW | {key: 0})
+            self.rejects(f"run-1.json:1: gemm m=64: {key} is 0")
+        self.rows(ROW | {"limit_us": 0.0, "fraction": 0.0})
+        self.rejects("run-1.json:1: gemm m=64: limit_us is 0")
+        self.rows({"kernel": "gemm", "shape": "m=64"})
+        self.rejects("run-1.json:1: gemm m=64: has no time_us")
 
     def test_other_impossible_rows(self):
         for change, said in (({"verified": False}, "was not verified"),
