@@ -17,8 +17,8 @@ class Explain : public Command {
     return json::parse(e.out, nullptr, false);
   }
   /// In nanoseconds.
-  static int64_t least(const json& row, const char* resource) {
-    return std::llround(row.at("limit_us_of").at(resource).get<double>() * 1000);
+  static int64_t least(const json& row, const char* resource, const char* of = "limit_us_of") {
+    return std::llround(row.at(of).at(resource).get<double>() * 1000);
   }
 };
 
@@ -32,7 +32,9 @@ TEST_F(Explain, ProductsOnAnH200ByHand) {
   EXPECT_GT(row["shared_bytes"], 0);
   EXPECT_GE(row["blocks_resident"], 1);
   EXPECT_GT(row["waves"], 0);
-  EXPECT_GT(row["ceiling_us"], row["limit_us"]);
+  EXPECT_EQ(least(row, "matrix", "ceiling_us_of"), 142868);    // by 962e12 a second
+  EXPECT_EQ(least(row, "bandwidth", "ceiling_us_of"), 22834);  // two thirds copied
+  EXPECT_EQ(row["ceiling_us"], row["ceiling_us_of"]["matrix"]);
 }
 
 TEST_F(Explain, SoftmaxOnAnH200ByHand) {

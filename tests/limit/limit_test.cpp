@@ -376,7 +376,13 @@ TEST(Rates, NothingReachesMoreThanIsStated) {
     EXPECT_LE(reached.ops[u].per_us, stated.ops[u].per_us) << name(static_cast<Unit>(u));
     EXPECT_EQ(reached.ops[u].on, stated.ops[u].on);
   }
-  EXPECT_LE(reached.memory.read, stated.memory.read);
+  for (auto part : {&Rates::memory, &Rates::cache})
+    for (auto way : {&Bandwidth::read, &Bandwidth::write, &Bandwidth::copy}) {
+      EXPECT_GT(reached.*part.*way, 0);
+      EXPECT_LE(reached.*part.*way, stated.*part.*way);
+    }
+  EXPECT_GE(reached.latency.memory_us, stated.latency.memory_us);
+  EXPECT_GE(reached.latency.cache_us, stated.latency.cache_us);
   EXPECT_FALSE(reached_rates(gpu_named("a100")));
 }
 
