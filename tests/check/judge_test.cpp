@@ -1,18 +1,15 @@
 #include "tw/check/judge.h"
 
 #include <cmath>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <iostream>
 #include <sched.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/check/product.h"
+#include "tests/support/burners.h"
 
 namespace tw::check {
 namespace {
@@ -132,41 +129,29 @@ TEST(Audit, NamesWhatALooseBoundLetsPass) {
   EXPECT_THAT(passed, testing::Not(testing::Contains("A zeroed")));
 }
 
-/// Puts this process, and all that it starts, on one CPU, which others want as well.
-class Crowd {
+/// Puts this process, and all that it starts, on one CPU.
+class OneCpu {
  public:
-  explicit Crowd(int others) {
+  OneCpu() {
     sched_getaffinity(0, sizeof before_, &before_);
     cpu_set_t one;
     CPU_ZERO(&one);
     for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu)
       if (CPU_ISSET(cpu, &before_)) CPU_SET(cpu, &one);
     sched_setaffinity(0, sizeof one, &one);
-    for (int i = 0; i < others; ++i) burners_.push_back(burner());
   }
-  ~Crowd() {
-    for (const pid_t pid : burners_) kill(pid, SIGKILL);
-    for (const pid_t pid : burners_) waitpid(pid, nullptr, 0);
-    sched_setaffinity(0, sizeof before_, &before_);
-  }
-  Crowd(const Crowd&) = delete;
-  Crowd& operator=(const Crowd&) = delete;
+  ~OneCpu() { sched_setaffinity(0, sizeof before_, &before_); }
+  OneCpu(const OneCpu&) = delete;
+  OneCpu& operator=(const OneCpu&) = delete;
 
  private:
-  static pid_t burner() {
-    const pid_t pid = fork();
-    if (pid != 0) return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (true) asm volatile("");
-  }
-
   cpu_set_t before_;
-  std::vector<pid_t> burners_;
 };
 
 // Clocks of both sides run on while others have the CPU, and what turns for ever gets little of it.
 TEST(Judge, OtherLoadChangesNoVerdict) {
-  const Crowd crowd(4);
+  const OneCpu crowded;
+  const test::Burners others(4);
   const auto callable = [](const std::string& name) {
     return measure::ContestantSpec{name, "peer", TW_ZOO "/" + name + ".so"};
   };

@@ -1,14 +1,12 @@
 #include "tw/measure/compare.h"
 
 #include <cmath>
-#include <csignal>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <random>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "tests/support/burners.h"
 #include "tests/support/expect_error.h"
 
 namespace tw::measure {
@@ -144,16 +142,12 @@ TEST(Compare, ColdModeCyclesThroughEnoughMemory) {
 }
 
 TEST(Compare, OtherLoadIsNoticed) {
-  const pid_t burner = fork();
-  if (burner == 0)
-    while (true) asm volatile("");
+  const test::Burners other(1);
   Settings s = quick();
   s.slice_s = 0.05;
   s.repeats = 1;
   s.blocks = 2;
   const Comparison c = compare(doubling(), {{"a", "honest", "0"}}, s);
-  kill(burner, SIGKILL);
-  waitpid(burner, nullptr, 0);
   EXPECT_EQ(c.all[0].failure, "");
   EXPECT_EQ(c.repeated, 1);
   EXPECT_GE(c.disturbed, 1);
