@@ -112,9 +112,11 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
                      "a library to compare with; all that are installed when absent");
       return;
     case Flag::callable:
-      app.add_option("--callable", a.callable,
-                     "judge what is in FILE: a plug-in (tw/measure/peer.h) as .so, or source as "
-                     "'eject' writes it; 'ours': the library's kernel, by the same rules");
+      app.add_option(
+          "--callable", a.callable,
+          "judge what is in FILE: a plug-in (tw/measure/peer.h) as .so, or source as "
+          "'eject' writes it; 'ours': the library's kernel, by the same rules, also with "
+          "--device cuda:N");
       return;
     case Flag::op:
       app.add_option("--op", a.ops, "only tests with this operator; may be repeated");
