@@ -48,6 +48,11 @@ def shape_text(step):
     return " ".join([axes, *(f"{k}={v}" for k, v in sorted(step.choices.items()))])
 
 
+def program_text(steps):
+    """"row_reduce m=64,n=32 op=sum": calls as `tilewright explain` takes them, with ; between."""
+    return "; ".join(f"{step.kernel} {shape_text(step)}" for step in steps)
+
+
 def of_times(shared, times, peers, bytes_, flops):
     """A row for each peer: how long ours, it and a copy of the same bytes took."""
     ours, us = times["ours"], statistics.median(times["ours"])

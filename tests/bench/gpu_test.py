@@ -110,15 +110,24 @@ class Rows(unittest.TestCase):
         import json
         schema = json.loads((ROOT / "bench/schema.json").read_text())
         times = {"ours": [10.0, 11.0, 12.0], "eager": [20.0, 22.0, 18.0], "copy": [9.0, 9.0, 9.0]}
-        shared = {"kernel": "softmax", "shape": "m=4,n=8", "dtype": "bf16", "cache": "cold",
-                  "mapping": "cuda1", "device": "NVIDIA H200", "driver": "", "toolchain": "",
-                  "date": "", "commit": "", "suite": "memory", "verified": True,
+        shared = {"kernel": "softmax", "shape": "m=4,n=8", "program": "softmax m=4,n=8",
+                  "dtype": "bf16", "cache": "cold", "mapping": "cuda1", "device": "NVIDIA H200",
+                  "driver": "", "toolchain": "", "date": "", "commit": "", "suite": "memory",
+                  "verified": True,
                   "max_err_over_bound": 0.5, "launch": "graph", "clocks": ""}
         row, = rows.of_times(shared, times, {"eager": "torch"}, 4.8e7, 0.0)
         self.assertEqual(set(schema["required"]) - set(row), set())
         self.assertEqual(set(row) - set(schema["properties"]), set())
         self.assertEqual((row["time_us"], row["ratio"], row["limit_us"]), (11.0, 2.0, 10.0))
         self.assertEqual(row["ci95"], [1.5, 2.0])
+
+    def test_name_the_calls_of_the_library(self):
+        def program(name, m, n):
+            return rows.program_text(cases.case_named(name).steps(m, n, "bf16"))
+        self.assertEqual(program("row_sum", 64, 32), "row_reduce m=64,n=32 op=sum")
+        self.assertEqual(program("rope", 64, 256), "rope d=128,h=2,s=64")
+        self.assertEqual(program("sum", 64, 16384),
+                         "sum n=1048576 parts=16; sum n=16 parts=1")
 
     def test_blocks_time_all_in_both_orders(self):
         seen = []

@@ -86,6 +86,28 @@ TEST_F(Explain, SaysWhichRowWasMeasured) {
   expect("explain softmax --device h200 --rows bad.json", 2, "bad.json:1: no JSON");
 }
 
+TEST_F(Explain, FindsRowsByTheirProgramAndOptions) {
+  const auto row = [](const char* program, double us) {
+    return fmt::format(
+        R"({{"kernel": "argmax", "shape": "m=64,n=128", "program": "{}", "dtype": "f32",)"
+        R"( "device": "NVIDIA H200", "time_us": {}, "date": "2026-12-01", "commit": "abc"}})"
+        "\n",
+        program, us);
+  };
+  write("rows.json", row("row_reduce m=64,n=128 op=argmax", 3) + row("row_reduce m=64,n=128", 4) +
+                         row("sum n=64 parts=16; sum n=16 parts=1", 5));
+  const auto took = [&](const std::string& words) {
+    return explain(words + " --device h200 --rows rows.json").value("time_us", 0);
+  };
+  const std::string words = "row_reduce --shape m=64,n=128";
+  EXPECT_EQ(took(words + " --option op=argmax"), 3);
+  EXPECT_EQ(took(words), 4) << "options left out are the usual ones";
+  EXPECT_EQ(took(words + " --option op=max"), 0);
+  EXPECT_EQ(took("sum --shape n=16 --option parts=1"), 0) << "one step of two";
+  expect("explain swiglu --device h200", 2,
+         "no kernel is called 'swiglu'; elementwise has op=swiglu");
+}
+
 TEST_F(Explain, CpusByTheirDataSheets) {
   const json row = explain("gemm --device avx512 --threads 2 --shape m=1024,n=1024,k=1024");
   EXPECT_EQ(row["bound"], "arithmetic");

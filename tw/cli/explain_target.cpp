@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -78,20 +79,30 @@ Built build(const BenchCase& c, const Program& p, const Device& device, const Ar
   return b;
 }
 
-/// Whether the row is one of the case; it may leave options out.
+std::set<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+/// Kernel, shape and options of the call as a row says them: its program where it has one, since
+/// its kernel is then a name of the benchmark's own.
+std::set<std::string> call_of(const nlohmann::json& row) {
+  return words_of(row.value("program", row.value("kernel", "") + " " + row.value("shape", "")));
+}
+
+/// Whether the row is one of the case; options that it leaves out are the usual ones.
 bool is_of(const nlohmann::json& row, const BenchCase& c, const std::string& device) {
-  if (row.value("kernel", "") != c.kernel->name || row.value("dtype", "") != name(c.problem.dtype))
-    return false;
+  if (row.value("dtype", "") != name(c.problem.dtype)) return false;
   if (!row.value("device", "").starts_with(device)) return false;
-  const auto words = [](const std::string& text) {
-    std::istringstream in(text);
-    return std::vector<std::string>{std::istream_iterator<std::string>(in), {}};
-  };
-  const std::vector<std::string> ours = words(shape_text(c)),
-                                 theirs = words(row.value("shape", ""));
-  if (ours.empty() || theirs.empty() || ours[0] != theirs[0]) return false;
-  return std::ranges::all_of(
-      theirs, [&](const std::string& w) { return std::ranges::find(ours, w) != ours.end(); });
+  std::set<std::string> theirs = call_of(row);
+  const std::set<std::string> ours = words_of(c.kernel->name + (" " + shape_text(c)));
+  for (const auto& option : c.kernel->options) {
+    const bool said = std::ranges::any_of(theirs, [&](const std::string& w) {
+      return w.starts_with(std::string(option.name) + "=");
+    });
+    if (!said) theirs.insert(fmt::format("{}={}", option.name, option.values.front()));
+  }
+  return ours == theirs;
 }
 
 /// The latest row of the case; nothing where there is none.

@@ -27,13 +27,25 @@ std::string to_string(const Problem& p) {
   return text;
 }
 
+/// "elementwise has op=gelu", of every kernel that has an option of that value; "" where none has.
+static std::string kernels_with(const std::string& value) {
+  std::string text;
+  for (const KernelEntry& k : kernel_list())
+    for (const auto& option : k.options)
+      if (std::ranges::find(option.values, value) != option.values.end())
+        text += fmt::format("{}{} has {}={}", text.empty() ? "" : ", ", k.name, option.name, value);
+  return text;
+}
+
 const KernelEntry& kernel_named(const std::string& name) {
   std::vector<std::string> known;
   for (const KernelEntry& k : kernel_list()) {
     if (name == k.name) return k;
     known.push_back(k.name);
   }
-  throw UserError(fmt::format("no kernel is called '{}'", name), did_you_mean(name, known));
+  const std::string options = kernels_with(name);
+  throw UserError(fmt::format("no kernel is called '{}'", name),
+                  options.empty() ? did_you_mean(name, known) : options);
 }
 
 static void check_names(const KernelEntry& k, const Problem& p) {
