@@ -215,10 +215,11 @@ class Contraction {
       to_row = "c_row";
     }
     // Packed panels have the rows side by side.
-    out.line(
-        fmt::format("{}(m, col_end - col0, kc, a, a_row ? a_row : 1, a_row ? 1 : {}(m), {}, {}, "
-                    "{}, {}, k0 == 0);",
-                    thin, height_, b, b_.k_stride(), to, to_row));
+    const std::string packed_k = height_ + "(m)";
+    const std::string steps =
+        in_place() ? "a_stays ? a_row : 1, a_stays ? 1 : " + packed_k : "1, " + packed_k;
+    out.line(fmt::format("{}(m, col_end - col0, kc, a, {}, {}, {}, {}, {}, k0 == 0);", thin, steps,
+                         b, b_.k_stride(), to, to_row));
     out.line(plain_store_ ? "continue;" : "if (k0 + kc < depth) continue;");
     out.close();
   }
@@ -247,8 +248,8 @@ class Contraction {
     out.close();
   }
 
-  /// Pointer of a panel of A or B, packed or in place, and a_row or b_k. A packed panel of A has
-  /// an a_row of 0.
+  /// Pointer of a panel of A or B, packed or in place; where it may be in place a_row or b_k, too,
+  /// of A for rows that stay.
   void source(Writer& out, bool is_a) {
     const char* const v = is_a ? "a" : "b";
     const std::string packed = is_a ? fmt::format("packed_a + ({} - row0) * kc", row_)
@@ -256,7 +257,6 @@ class Contraction {
     const std::string step = is_a ? "a_row" : "b_k";
     if (!in_place()) {
       out.line(fmt::format("const {}* const {} = {};", type_, v, packed));
-      if (is_a && may_be_thin()) out.line("const i64 a_row = 0;");
       return;
     }
     const ContractOperand& x = is_a ? a_ : b_;
@@ -272,7 +272,7 @@ class Contraction {
     out.line(fmt::format("{} = {};", v, address));
     out.close();
     out.line(fmt::format("const i64 {} = {} ? {} : {};", step, there,
-                         is_a ? x.kept_stride() : x.k_stride(), is_a ? "a_stays ? kc : 0" : full));
+                         is_a ? x.kept_stride() : x.k_stride(), is_a ? "kc" : full));
   }
 
   /// Calls the register tile: sums of `from` (0: none) and products go to `to`.
@@ -280,7 +280,7 @@ class Contraction {
     const std::string packed = fmt::format("{}(m, kc, a, b, {}, {});", tile_, from, to);
     if (!in_place()) return out.line(packed);
     const std::string other = use_tile(c_.prelude, s_, TileKind::in_place);
-    out.line(fmt::format("if (a_row) {}(m, kc, a, a_row, b, b_k, {}, {});", other, from, to));
+    out.line(fmt::format("if (a_stays) {}(m, kc, a, a_row, b, b_k, {}, {});", other, from, to));
     out.line("else " + packed);
   }
 
