@@ -16,24 +16,10 @@ namespace {
 
 using testing::HasSubstr;
 
-Judge::Settings settings_here() {
-  Judge::Settings settings;
-  settings.worker = TW_WORKER;
-  settings.timeout_s = 5;
-  settings.timing.blocks = 4;
-  settings.timing.slice_s = 0.01;
-  settings.timing.repeats = 6;
-  return settings;
-}
+Judge::Settings settings_here() { return quick_settings(TW_WORKER); }
 
 Ruling judge(const measure::ContestantSpec& callable) {
-  Judge judge(callable, settings_here());
-  for (const Case& c : {product_case(7, 9, 11), product_case(16, 8, 24), product_case(0, 5, 3),
-                        product_case(5, 3, 0)})
-    judge.check(c);
-  judge.endure(product_case(40, 56, 48));
-  judge.time(product_case(64, 64, 64));
-  return judge.ruling();
+  return judge_product(callable, settings_here());
 }
 
 /// What of all this the timer alone sees.

@@ -32,6 +32,29 @@ inline Case product_case(int64_t m, int64_t n, int64_t k) {
           [=](std::span<const TensorView> in) { return product(m, n, k, in); }};
 }
 
+/// Settings for many callables in a short time.
+inline Judge::Settings quick_settings(const std::string& worker = {}) {
+  Judge::Settings settings;
+  settings.worker = worker;
+  settings.timeout_s = 5;
+  settings.timing.blocks = 4;
+  settings.timing.slice_s = 0.01;
+  settings.timing.repeats = 6;
+  return settings;
+}
+
+/// All that a judge asks of a callable for products.
+inline Ruling judge_product(const measure::ContestantSpec& callable,
+                            const Judge::Settings& settings) {
+  Judge judge(callable, settings);
+  for (const Case& c : {product_case(7, 9, 11), product_case(16, 8, 24), product_case(0, 5, 3),
+                        product_case(5, 3, 0)})
+    judge.check(c);
+  judge.endure(product_case(40, 56, 48));
+  judge.time(product_case(64, 64, 64));
+  return judge.ruling();
+}
+
 /// Whether a fault has the words of a verdict, "these or those".
 inline bool says(const std::string& fault, const std::string& verdict) {
   const size_t at = verdict.find(" or ");

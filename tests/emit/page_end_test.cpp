@@ -5,6 +5,7 @@
 
 #include "tests/emit/run_text.h"
 #include "tests/support/guarded.h"
+#include "tests/support/product_text.h"
 
 namespace tw::test {
 namespace {
@@ -86,24 +87,6 @@ TEST_P(PageEnd, NoReadOfATileGoesPastItsTensor) {
 
 // Small operands of a product are read where they are, also where all rows are one.
 TEST_P(PageEnd, ProductsOfRowsThatStandStillReadThoseOnly) {
-  const char* const kProduct = R"(program gemm
-dim M
-dim N
-dim K
-in A: f32[M, K]
-in B: f32[K, N]
-out C: f32[M, N]
-grid (cdiv(M, 64), cdiv(N, 64))
-
-%0 = full 0 : f32[64,64]
-%5 = for i0 in 0..cdiv(K, 16) step 1 carry (%1 = %0) : f32[64,64] {
-  %2 = load A{pid0*64, i0*16} : f32[64,16]
-  %3 = load B{i0*16, pid1*64} : f32[16,64]
-  %4 = dot ieee %2, %3, %1 : f32[64,64]
-  yield %4
-}
-store %5 to C{pid0*64, pid1*64}
-)";
   for (const auto& [m, n, k] : {std::array{7, 9, 11}, {40, 50, 60}, {3, 64, 16}, {6, 16, 1}}) {
     const BetweenPages a(f32, {m, k}, {0, 1}, true), b(f32, {k, n}, {0, 1}, true);
     const Guarded c(f32, {m, n});
@@ -113,7 +96,7 @@ store %5 to C{pid0*64, pid1*64}
       sum += static_cast<double>(i % 7);
     }
     for (int64_t j = 0; j < n; ++j) set(b.view(), j, static_cast<double>(j));
-    run_text(kProduct, {a.view(), b.view(), c}, GetParam(), {}, {}, "-Og");
+    run_text(product_text(), {a.view(), b.view(), c}, GetParam(), {}, {}, "-Og");
     for (int64_t i = 0; i < m * n; ++i)
       ASSERT_EQ(get(c.view(), i), sum * static_cast<double>(i % n)) << m << " " << n << " " << k;
   }

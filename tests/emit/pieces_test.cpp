@@ -6,23 +6,17 @@
 #include "tw/base/round.h"
 
 #include "tests/emit/run_text.h"
+#include "tests/support/product_text.h"
 
 namespace tw::test {
 namespace {
-
-const char* const kProduct =
-    "program gemm\ndim M\ndim N\ndim K\nin A: f32[M, K]\nin B: f32[K, N]\nout C: f32[M, N]\n"
-    "grid (cdiv(M, 64), cdiv(N, 64))\n\n%0 = full 0 : f32[64,64]\n"
-    "%5 = for i0 in 0..cdiv(K, 16) step 1 carry (%1 = %0) : f32[64,64] {\n"
-    "  %2 = load A{pid0*64, i0*16} : f32[64,16]\n  %3 = load B{i0*16, pid1*64} : f32[16,64]\n"
-    "  %4 = dot ieee %2, %3, %1 : f32[64,64]\n  yield %4\n}\nstore %5 to C{pid0*64, pid1*64}\n";
 
 /// Rows and columns of the pieces that the text chooses, without running any.
 struct Pieces {
   int64_t rows, cols;
 };
 Pieces pieces(int64_t m, int64_t n, int64_t k, int threads) {
-  const std::vector<int64_t> dims = dims_chosen(kProduct, {m, n, k}, threads);
+  const std::vector<int64_t> dims = dims_chosen(product_text(), {m, n, k}, threads);
   return {dims[3], dims[4]};
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/interp/run_text.h"
+#include "tests/support/product_text.h"
 #include "tests/support/random.h"
 
 namespace tw::test {
@@ -16,24 +17,7 @@ std::vector<double> random_values(uint64_t seed, int64_t n) {
   return v;
 }
 
-const char* const kGemm = R"(program gemm
-dim M
-dim N
-dim K
-in A: f32[M, K]
-in B: f32[K, N]
-out C: f32[M, N]
-grid (cdiv(M, 4), cdiv(N, 8))
-
-%0 = full 0 : f32[4,8]
-%5 = for i0 in 0..cdiv(K, 3) step 1 carry (%1 = %0) : f32[4,8] {
-  %2 = load A{pid0*4, i0*3} : f32[4,3]
-  %3 = load B{i0*3, pid1*8} : f32[3,8]
-  %4 = dot ieee %2, %3, %1 : f32[4,8]
-  yield %4
-}
-store %5 to C{pid0*4, pid1*8}
-)";
+const std::string kGemm = product_text({.bm = 4, .bn = 8, .bk = 3});
 
 const char* const kSoftmax = R"(program softmax
 dim M

@@ -3,50 +3,18 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fmt/format.h>
-#include <fstream>
-#include <unistd.h>
 
+#include "tw/base/error.h"
 #include "tw/check/judge.h"
 #include "tw/jit/kernel.h"
+#include "tw/jit/temporary_folder.h"
+#include "tw/tensor/file.h"
 
 #include "tests/check/product.h"
 #include "tests/zoo/species.h"
 
 namespace tw::zoo {
 namespace {
-
-/// The compiled text, in a file that goes with it.
-class Compiled {
- public:
-  explicit Compiled(const Device& d) {
-    const int file = mkstemp(path_.data());
-    close(file);
-    std::ofstream(path_, std::ios::binary) << compile_cuda(d.gpu().arch, text()).cubin;
-  }
-  ~Compiled() { unlink(path_.c_str()); }
-  Compiled(const Compiled&) = delete;
-  Compiled& operator=(const Compiled&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = "/tmp/gpu-zoo-XXXXXX";
-};
-
-check::Ruling judge(const Species& s, const std::string& device, const std::string& cubin) {
-  check::Judge::Settings settings;
-  settings.timeout_s = 5;
-  settings.timing.blocks = 4;
-  settings.timing.slice_s = 0.01;
-  settings.timing.repeats = 6;
-  check::Judge judge({s.name, "zoo", fmt::format("{}\n{}\n{}", s.name, device, cubin)}, settings);
-  using check::product_case;
-  for (const check::Case& c : {product_case(7, 9, 11), product_case(16, 8, 24),
-                               product_case(0, 5, 3), product_case(5, 3, 0)})
-    judge.check(c);
-  judge.endure(product_case(40, 56, 48));
-  judge.time(product_case(64, 64, 64));
-  return judge.ruling();
-}
 
 /// Whether a fault has the words of a verdict.
 bool as_expected(const Species& s, const check::Ruling& r) {
@@ -55,7 +23,8 @@ bool as_expected(const Species& s, const check::Ruling& r) {
 }
 
 bool is_judged_right(const Species& s, const std::string& device, const std::string& cubin) {
-  const check::Ruling r = judge(s, device, cubin);
+  const check::Ruling r = check::judge_product(
+      {s.name, "zoo", fmt::format("{}\n{}\n{}", s.name, device, cubin)}, check::quick_settings());
   const bool right = as_expected(s, r);
   fmt::print("{}: {}{}\n", s.name, r.fault.empty() ? "accepted" : "rejected, " + r.fault,
              right ? "" : fmt::format("; wanted '{}'", s.verdict));
@@ -64,10 +33,17 @@ bool is_judged_right(const Species& s, const std::string& device, const std::str
 }
 
 int judge_all(const std::string& one, const std::string& device) {
-  const Compiled compiled(Device::open(device));
-  int wrong = 0;
-  for (const Species& s : species())
-    if (one.empty() || one == s.name) wrong += !is_judged_right(s, device, compiled.path());
+  const TemporaryFolder folder;
+  const std::string cubin = folder.path() + "/zoo.cubin";
+  write_file(cubin, {compile_cuda(Device::open(device).gpu().arch, text()).cubin});
+  int judged = 0, wrong = 0;
+  for (const Species& s : species()) {
+    if (!one.empty() && one != s.name) continue;
+    ++judged;
+    wrong += !is_judged_right(s, device, cubin);
+  }
+  if (judged == 0)
+    throw UserError(fmt::format("no callable is called '{}'", one), "--list has the names");
   return wrong == 0 ? 0 : 1;
 }
 

@@ -6,40 +6,44 @@ namespace tw::check {
 
 namespace {
 
-constexpr const char* kDefault = "cpu:0";
+/// A kernel and the tensors of its calls.
+struct KernelCalls {
+  Kernel kernel;
+  std::vector<measure::TensorSet> sets = {};
+
+  std::string prepare(const std::vector<measure::TensorSet>& those) {
+    sets = those;
+    for (const measure::TensorSet& s : sets) kernel.prepare(s.inputs, s.outputs);
+    return kernel.mapping();
+  }
+};
 
 class KernelContestant : public measure::Contestant {
  public:
-  explicit KernelContestant(Kernel kernel) : kernel_(std::move(kernel)) {}
+  explicit KernelContestant(Kernel kernel) : calls_{std::move(kernel)} {}
 
   std::string prepare(const std::vector<measure::TensorSet>& sets) override {
-    sets_ = sets;
-    for (const measure::TensorSet& s : sets_) kernel_.prepare(s.inputs, s.outputs);
-    return kernel_.mapping();
+    return calls_.prepare(sets);
   }
-  void run(int set) override { kernel_(sets_[set].inputs, sets_[set].outputs); }
+  void run(int set) override { calls_.kernel(calls_.sets[set].inputs, calls_.sets[set].outputs); }
 
  private:
-  Kernel kernel_;
-  std::vector<measure::TensorSet> sets_;
+  KernelCalls calls_;
 };
 
 class KernelOnDevice : public DeviceCallable {
  public:
-  explicit KernelOnDevice(Kernel kernel) : kernel_(std::move(kernel)) {}
+  explicit KernelOnDevice(Kernel kernel) : calls_{std::move(kernel)} {}
 
   std::string prepare(const std::vector<measure::TensorSet>& sets) override {
-    sets_ = sets;
-    for (const measure::TensorSet& s : sets_) kernel_.prepare(s.inputs, s.outputs);
-    return kernel_.mapping();
+    return calls_.prepare(sets);
   }
   void run(int set, const cuda::Stream& stream) override {
-    kernel_.launch(stream, sets_[set].inputs, sets_[set].outputs);
+    calls_.kernel.launch(stream, calls_.sets[set].inputs, calls_.sets[set].outputs);
   }
 
  private:
-  Kernel kernel_;
-  std::vector<measure::TensorSet> sets_;
+  KernelCalls calls_;
 };
 
 }  // namespace
@@ -47,7 +51,7 @@ class KernelOnDevice : public DeviceCallable {
 // Workers of earlier builds know sources without a device.
 measure::ContestantSpec kernel_contestant(const std::string& name, const Program& p,
                                           const Mapping& mapping, const std::string& device) {
-  const std::string line = device == kDefault ? "" : "@" + device + "\n";
+  const std::string line = device == kHost ? "" : "@" + device + "\n";
   return {name, "kernel", line + to_string(mapping) + "\n" + print(p)};
 }
 
@@ -60,7 +64,7 @@ std::unique_ptr<measure::Contestant> make_contestant(const measure::ContestantSp
     rest.remove_prefix(first.size() + 1);
     return std::string(first);
   };
-  const Device d = Device::open(rest.starts_with('@') ? line().substr(1) : kDefault);
+  const Device d = Device::open(rest.starts_with('@') ? line().substr(1) : kHost);
   CompileOptions options;
   options.mapping = parse_mapping(line());
   options.threads = task.threads;

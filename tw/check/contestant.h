@@ -6,11 +6,13 @@
 
 namespace tw::check {
 
+inline constexpr const char* kHost = "cpu:0";
+
 /// The contestant that compiles a program and runs it on a device: kind "kernel". Its `about` is
 /// the mapping that was chosen.
 measure::ContestantSpec kernel_contestant(const std::string& name, const Program& p,
                                           const Mapping& mapping = {},
-                                          const std::string& device = "cpu:0");
+                                          const std::string& device = kHost);
 
 /// A callable whose tensors lie on a GPU.
 class DeviceCallable {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "tw/base/error.h"
@@ -52,12 +53,12 @@ class OnDevice : public measure::Contestant {
     cuda::synchronize(device_);
     if (measure::seconds(CLOCK_MONOTONIC) - start > kStillBusy)
       throw DeviceError("the GPU was still busy when the work of its stream was done");
-    for (size_t i = 0; i < sets_.size(); ++i) {
-      Set& s = sets_[i];
+    for (Set& s : sets_) {
       if (!s.inputs.unchanged(stream())) throw DeviceError("it wrote to an input");
-      if (s.delivered && !s.outputs.unchanged(stream()))
+      if (!s.delivered)
+        s.outputs.fetch(stream());
+      else if (!s.outputs.unchanged(stream()))
         throw DeviceError("an output changed after the work of its stream was done");
-      s.outputs.fetch(stream());
       s.delivered = false;
     }
   }
@@ -71,15 +72,16 @@ class OnDevice : public measure::Contestant {
   /// That of the calling thread.
   const cuda::Stream& stream() {
     const std::lock_guard guard(lock_);
-    return streams_.try_emplace(std::this_thread::get_id(), cuda::Stream::make(device_))
-        .first->second;
+    std::optional<cuda::Stream>& s = streams_[std::this_thread::get_id()];
+    if (!s) s = cuda::Stream::make(device_);
+    return *s;
   }
 
   Device device_;
   std::unique_ptr<DeviceCallable> callable_;
   std::vector<Set> sets_;
   std::mutex lock_;
-  std::map<std::thread::id, cuda::Stream> streams_;
+  std::map<std::thread::id, std::optional<cuda::Stream>> streams_;
 };
 
 }  // namespace

@@ -51,9 +51,10 @@ Staged::Staged(const Device& d, const std::vector<TensorView>& host) : device_(d
     const Block& b = blocks_.emplace_back(block(d, r.begin, r.end));
     const Tensor image = host_tensor(u8, b.all().dims);
     for (int64_t i = 0; i < image.count(); ++i) image.data<unsigned char>()[i] = guard_byte(i);
+    if (b.size() > 0)
+      std::memcpy(image.data<char>() + b.before, b.begin, static_cast<size_t>(b.size()));
     cuda::copy_in(s, b.all(), image);
   }
-  bring(s);
   for (const TensorView& t : host) {
     const Range r = range_of(t);
     const auto block = std::ranges::find_if(

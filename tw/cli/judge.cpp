@@ -90,17 +90,13 @@ Case case_of(const KernelEntry& k, const Problem& p, const Arguments& a) {
 double least_us(const KernelEntry& k, const Problem& p, int threads, const Device& device) {
   constexpr double kBeyond = 3;
   const BenchCase bench{&k, p, threads};
-  if (device.kind() == DeviceKind::cuda) {
-    const Program program = k.trace(p, device.target(threads));
-    const Work work = least_work(program, dims_of(program, bench));
-    const GpuPeaks& peaks = stated_peaks(device.gpu().arch);
-    return 1e-6 * static_cast<double>(work.bytes()) / peaks.cache_copy / kBeyond;
-  }
-  const measure::Ceilings c = measure::measure_ceilings(threads, "", 1);
-  const Program program = program_of(bench, Device::open("cpu:0").cpu());
+  const Program program = k.trace(p, device.target(threads));
   const Work work = least_work(program, dims_of(program, bench));
-  return std::max(work.flops / c.f32_flops, static_cast<double>(work.bytes()) / c.cache.copy) /
-         kBeyond;
+  const auto bytes = static_cast<double>(work.bytes());
+  if (device.kind() == DeviceKind::cuda)
+    return 1e-6 * bytes / stated_peaks(device.gpu().arch).cache_copy / kBeyond;
+  const measure::Ceilings c = measure::measure_ceilings(threads, "", 1);
+  return std::max(work.flops / c.f32_flops, bytes / c.cache.copy) / kBeyond;
 }
 
 /// Of the problems, those that source of one form solves: that of the options it was made for.

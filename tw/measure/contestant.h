@@ -29,8 +29,9 @@ struct Task {
 class Contestant {
  public:
   virtual ~Contestant() = default;
-  /// Makes ready for runs on these sets; called again whenever they moved. All sets have the same
-  /// shapes. Returns one line about itself: version, kernel set. Throws when it cannot do the task.
+  /// Makes ready for runs on these sets as they are; called again whenever they moved. All have the
+  /// same shapes. Returns one line about itself: version, kernel set. Throws when it cannot do the
+  /// task.
   virtual std::string prepare(const std::vector<TensorSet>& sets) = 0;
   /// Computes the outputs of sets[set]; they are complete when it returns, or deliver() does.
   virtual void run(int set) = 0;

@@ -81,9 +81,7 @@ class TimedWorker {
     stirrers_.clear();
     for (size_t s = 0; s < sets_.size(); ++s)
       stirrers_.emplace_back(exchange_.inputs(), m.at("stir").get<uint64_t>() + s);
-    json about = {{"about", contestant_->prepare(sets_)}};
-    for (int s = 0; s < exchange_.sets(); ++s) contestant_->bring(s);
-    return about;
+    return {{"about", contestant_->prepare(sets_)}};
   }
 
   /// `warm` calls, then `calls` timed ones through the sets in random order, between a message of
@@ -115,7 +113,10 @@ class TimedWorker {
       const int64_t n = std::min(chunk, calls - done);
       const double idle = clock_(CLOCK_PROCESS_CPUTIME_ID);
       for (int64_t i = 0; i < std::min<int64_t>(n, exchange_.sets()); ++i) stir(set_after(i));
-      if (!few_calls && done + n == calls) tamper(last);
+      if (!few_calls && done + n == calls) {
+        tamper(last);
+        bring(last);
+      }
       beside += clock_(CLOCK_PROCESS_CPUTIME_ID) - idle;
       wall += timed(n);
     }
@@ -182,8 +183,8 @@ class TimedWorker {
 
   json audit(int slot) {
     const int set = next_set();
-    stir(set);
     tamper(set);
+    stir(set);
     contestant_->run(set);
     contestant_->deliver(set);
     return keep(set, slot);
@@ -202,7 +203,6 @@ class TimedWorker {
       else
         std::memset(to, 0xff, bytes);
     }
-    bring(set);
   }
 
   /// Copies outputs away: what a thread writes after its call returned comes too late.

@@ -25,6 +25,7 @@ enum : int {
   kNotFound = 500,
   kCapturing = 900
 };
+
 constexpr size_t kMappedPage = 64 << 10;
 
 struct Context {
@@ -100,6 +101,7 @@ struct LaunchConfig {
 };
 
 using Held = std::lock_guard<std::mutex>;
+
 /// Code of a call with a handle that one device made: its context must be the current one. Zeros
 /// are a stream that some other library made.
 template <class T>
@@ -146,23 +148,16 @@ int attribute(int which) {
 }
 
 const char* error_name_of(int code) {
-  switch (code) {
-    case kInvalidValue:
-      return "CUDA_ERROR_INVALID_VALUE";
-    case kNoMemory:
-      return "CUDA_ERROR_OUT_OF_MEMORY";
-    case kInvalidImage:
-      return "CUDA_ERROR_INVALID_IMAGE";
-    case kInvalidContext:
-      return "CUDA_ERROR_INVALID_CONTEXT";
-    case kInvalidHandle:
-      return "CUDA_ERROR_INVALID_HANDLE";
-    case kCapturing:
-      return "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
-    case 700:
-      return "CUDA_ERROR_ILLEGAL_ADDRESS";
-  }
-  return nullptr;
+  static const std::map<int, const char*> kNames = {
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {kNoMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+      {kCapturing, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+      {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+  const auto found = kNames.find(code);
+  return found == kNames.end() ? nullptr : found->second;
 }
 
 int copied(const char* symbol, void* to, const void* from, size_t bytes, const Stream* stream) {
