@@ -136,9 +136,11 @@ TEST_F(OnDevice, ChangesOfOtherOutputsComeBack) {
 }
 
 TEST_F(OnDevice, MemoryBesideTensorsMustStay) {
-  have([](const measure::TensorSet& s) {
+  have([&](const measure::TensorSet& s) {
     doubles(s);
-    static_cast<float*>(s.outputs[0].data)[-1] = 0;
+    auto* y = static_cast<float*>(s.outputs[0].data);
+    // Where it begins a page of the host by chance, a fence lies before it.
+    y[fake.mapped.contains(y) ? s.outputs[0].count() : -1] = 0;
   });
   TW_EXPECT_ERROR(DeviceError, "memory beside the tensors was written", [&] { call(0); });
 }
