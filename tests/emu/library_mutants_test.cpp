@@ -25,7 +25,7 @@ namespace {
 
 using kernels::Problem;
 
-constexpr uint64_t kTurnsOfLibrary = 3;  // then all problems had all values
+constexpr uint64_t kTurnsOfLibrary = 4;  // then all problems had all values
 constexpr int kSecondsOfLibrary = 10;  // of one process; all launches of a text take less than two
 
 /// What became of a text.
@@ -61,16 +61,27 @@ LibraryOutcome judged_in_child(const LibraryText& text, const std::string& body,
           fmt::format("signal {}", a.signal)};
 }
 
-/// The text with what each launch promises said to the compiler: no extent is negative.
-std::string with_promises(const std::string& body) {
-  static const std::regex extent("const i64 (\\w+) = args\\.dims\\[[^;]*;");
-  return std::regex_replace(body, extent, "$& __builtin_assume($1 >= 0);");
+/// The text with what each launch promises said to the compiler: no extent is negative, and blocks
+/// have so many threads.
+std::string with_promises(const std::string& body, int threads) {
+  static const std::regex extent("const i64 (\\w+) = args\\.dims\\[[^;]*;"),
+      thread("\\btw_thread\\(\\)");
+  const std::string known = fmt::format(
+      "__device__ __forceinline__ int tw_known_thread() {{\n"
+      "  const int t = tw_thread();\n"
+      "  __builtin_assume(t >= 0 && t < {});\n"
+      "  return t;\n}}\n",
+      threads);
+  return known +
+         std::regex_replace(std::regex_replace(body, extent, "$& __builtin_assume($1 >= 0);"),
+                            thread, "tw_known_thread()");
 }
 
 /// Whether a GPU would run the same instructions: then the text is no mutant.
 bool same_on_gpu(const LibraryText& text, const std::string& body) {
   const auto cubin = [&](const std::string& with) {
-    return compile_cubin(find_nvrtc(), "sm_90a", text.cuda_prelude + with_promises(with), false)
+    return compile_cubin(find_nvrtc(), "sm_90a",
+                         text.cuda_prelude + with_promises(with, text.launch.threads), false)
         .cubin;
   };
   try {
@@ -80,18 +91,19 @@ bool same_on_gpu(const LibraryText& text, const std::string& body) {
   }
 }
 
-/// No grid is empty: launches with one start nothing. So each extent is 1 or more, and so is the
-/// larger of it and 1.
+/// No grid is empty: launches with one start nothing. So each extent is 1 or more, and is the larger
+/// of it and 1, 0 or -1.
 bool is_of_empty_grids(const RuleMutant& m) {
-  static const std::regex change("\\d+:\\d+ 0 -> 1 \\| const i64 instances = max\\(.*");
+  static const std::regex change("\\d+:\\d+ 0 -> -?1 \\| const i64 instances = max\\(.*");
   return std::regex_match(m.name, change);
 }
 
-/// A sum over lanes that asks lane ^ 9 for lane ^ 8, behind the steps by 1, 2 and 4: those two
-/// lanes hold the same, as each step adds the same two numbers in both.
+/// A sum over lanes, or a largest or smallest number of them, that asks lane ^ 9 for lane ^ 8,
+/// behind the steps by 1, 2 and 4: those two lanes hold the same, as each step takes the same two
+/// numbers in both, and their order is no matter.
 bool is_of_equal_lanes(const std::string& body, const RuleMutant& m) {
   static const std::regex change(
-      "(\\d+):\\d+ (2|4|8|16) -> (\\d+) \\| const f32 \\w+ = tw_shuffle_xor\\((\\w+), \\2\\);");
+      "(\\d+):\\d+ (2|4|8|16) -> (\\d+) \\| const \\w+ \\w+ = tw_shuffle_xor\\((\\w+), \\2\\);");
   std::smatch parts;
   if (!std::regex_match(m.name, parts, change)) return false;
   const int by = std::stoi(parts[2]);
@@ -103,7 +115,8 @@ bool is_of_equal_lanes(const std::string& body, const RuleMutant& m) {
   std::string steps;
   for (int step = 1; step < by; step *= 2)
     steps += fmt::format(
-        " *const f32 (\\w+) = tw_shuffle_xor\\({0}, {1}\\);\n *const f32 (\\w+) = {0} \\+ \\w+;\n"
+        " *const \\w+ \\w+ = tw_shuffle_xor\\({0}, {1}\\);\n"
+        " *const \\w+ \\w+ = (?:{0} \\+ \\w+|tw_(?:max|min)\\({0}, \\w+\\));\n"
         " *{0} = \\w+;\n",
         parts[4].str(), step);
   const size_t lines = static_cast<size_t>(std::count(steps.begin(), steps.end(), '\n'));
@@ -268,11 +281,17 @@ TEST(LibraryMutants, ProofsAreOfWhatTheySay) {
   EXPECT_TRUE(is_proven("\n" + sum, " 2 -> 3"));
   EXPECT_FALSE(is_proven("\n" + sum, " 2 -> 1"));
   EXPECT_FALSE(is_proven("\n" + sum, " 1 -> 2"));
+  const std::string largest = std::regex_replace(std::regex_replace(sum, std::regex("f32"), "i32"),
+                                                 std::regex("acc \\+ a"), "tw_max(acc, a)");
+  EXPECT_TRUE(is_proven("\n" + largest, " 2 -> 3"));
+  EXPECT_FALSE(
+      is_proven("\n" + std::regex_replace(largest, std::regex("tw_max"), "tw_pow"), " 2 -> 3"));
   std::string other = sum;
   other.replace(other.find("acc, 1"), 6, "sum, 1");
   EXPECT_FALSE(is_proven("\n" + other, " 2 -> 3"));
   EXPECT_TRUE(is_proven("\nconst i64 instances = max(M, 0);\n", "0 -> 1"));
-  EXPECT_FALSE(is_proven("\nconst i64 instances = max(M, 0);\n", "0 -> -1"));
+  EXPECT_TRUE(is_proven("\nconst i64 instances = max(M, 0);\n", "0 -> -1"));
+  EXPECT_FALSE(is_proven("\nconst i64 instances = max(M, 1);\n", "1 -> 2"));
 }
 
 }  // namespace

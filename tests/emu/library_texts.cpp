@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <functional>
 #include <iterator>
+#include <numeric>
 
 #include "tw/base/error.h"
 #include "tw/base/round.h"
@@ -54,17 +55,26 @@ Program traced(const KernelEntry& entry, const Problem& p) {
   return program;
 }
 
-/// Rows longer by as much as nobody else's, in steps that keep what the text may rely on.
+/// The text's unit axis innermost and rows longer by as much as nobody else's, in steps that keep
+/// what the text may rely on.
 std::vector<int64_t> own_strides(const TensorView& t, const ParamFacts& facts, int64_t number) {
-  const int64_t rank = t.rank();
-  if (rank < 2 || is_packed(t.dtype) || facts.unit_axis != rank - 1 || facts.zero_stride != 0)
+  const auto rank = static_cast<size_t>(t.rank());
+  if (rank < 2 || is_packed(t.dtype) || facts.unit_axis < 0 || facts.zero_stride != 0)
     return t.strides;
+  std::vector<size_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  const auto unit = order.begin() + facts.unit_axis;
+  std::rotate(unit, unit + 1, order.end());
   const int64_t run = 16 / bytes(t.dtype), step = facts.aligned ? run : 1;
-  std::vector<int64_t> wider = t.dims;
+  std::vector<int64_t> wider;
+  for (const size_t axis : order) wider.push_back(t.dims[axis]);
   wider.back() = round_up(wider.back(), step) + step * number;
   if (!facts.aligned && wider.back() % run == 0) ++wider.back();
-  for (size_t axis = 1; axis + 1 < wider.size(); ++axis) wider[axis] += number % 2;
-  return contiguous_strides(wider, t.dtype);
+  for (size_t i = 1; i + 1 < rank; ++i) wider[i] += number % 2;
+  const std::vector<int64_t> inward = contiguous_strides(wider, t.dtype);
+  std::vector<int64_t> strides(rank);
+  for (size_t i = 0; i < rank; ++i) strides[order[i]] = inward[i];
+  return strides;
 }
 
 /// Tensors of a call, copied to others whose gaps are poison, and back.
@@ -170,6 +180,15 @@ struct Tensors {
       all.push_back(host_tensor(a.dtype, a.dims));
       (a.output ? out : in).push_back(all.back());
     }
+  }
+  /// Nothing may be read or written then: the memory is not made for such strides.
+  void stride_for(const Specialisation& facts) {
+    int64_t number = 0;
+    for (Views* const views : {&in, &out})
+      for (TensorView& t : *views) {
+        t.strides = own_strides(t, facts.params[static_cast<size_t>(number)], number + 1);
+        ++number;
+      }
   }
   std::vector<Tensor> all;
   Views in, out;
@@ -285,8 +304,13 @@ bool serves(const LibraryText& text, const Problem& p, int64_t most_elements) {
   try {
     const int64_t elements = elements_of(*text.entry, p);
     if (elements <= 0 || elements > most_elements) return false;
-    const Tensors t(*text.entry, p);
-    return Call(text.signature, t.in, t.out, {}).specialisation() == text.facts;
+    Tensors t(*text.entry, p);
+    const auto has_facts = [&] {
+      return Call(text.signature, t.in, t.out, {}).specialisation() == text.facts;
+    };
+    if (has_facts()) return true;
+    t.stride_for(text.facts);  // as launches do
+    return has_facts();
   } catch (const UserError&) {  // constants of the text
     return false;
   }
