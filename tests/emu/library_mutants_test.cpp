@@ -91,8 +91,8 @@ bool same_on_gpu(const LibraryText& text, const std::string& body) {
   }
 }
 
-/// No grid is empty: launches with one start nothing. So each extent is 1 or more, and is the larger
-/// of it and 1, 0 or -1.
+/// No grid is empty: launches with one start nothing. So each extent is 1 or more, and is the
+/// larger of it and 1, 0 or -1.
 bool is_of_empty_grids(const RuleMutant& m) {
   static const std::regex change("\\d+:\\d+ 0 -> -?1 \\| const i64 instances = max\\(.*");
   return std::regex_match(m.name, change);
