@@ -74,7 +74,8 @@ constexpr check::Values kLibraryValues[] = {check::Values::uniform, check::Value
                                             check::Values::special, check::Values::wide};
 std::string fault_of(const LibraryText& text, const kernels::Problem& p, const std::string& body,
                      uint64_t seed, std::span<const check::Values> values = kLibraryValues);
-/// The same of all problems, each with one of these values, in turn with others.
+/// The same of all problems, each with one of these values, in turn with others. A change has no
+/// fault where the text as it is has one too.
 std::string fault_of(const LibraryText& text, const std::string& body, uint64_t turn);
 
 }  // namespace tw::test

@@ -9,6 +9,8 @@
 
 namespace tw::test {
 
+namespace {
+
 std::vector<int64_t> own_strides(const TensorView& t, const ParamFacts& facts, int64_t number) {
   const auto rank = static_cast<size_t>(t.rank());
   if (rank < 2 || is_packed(t.dtype) || facts.unit_axis < 0 || facts.zero_stride != 0)
@@ -29,8 +31,6 @@ std::vector<int64_t> own_strides(const TensorView& t, const ParamFacts& facts, i
   return strides;
 }
 
-namespace {
-
 int64_t offset(const TensorView& t, int64_t i) {
   int64_t at = 0;
   for (size_t axis = t.dims.size(); axis-- > 0; i /= t.dims[axis])
@@ -47,11 +47,17 @@ void move(const TensorView& from, const TensorView& to) {
 
 }  // namespace
 
+Views with_own_strides(Views some, const Specialisation& facts, size_t first) {
+  for (TensorView& t : some) {
+    const size_t number = first++;
+    t.strides = own_strides(t, facts.params[number], static_cast<int64_t>(number) + 1);
+  }
+  return some;
+}
+
 OwnStrides::OwnStrides(const Views& all, const Specialisation& facts) : host_(all) {
-  for (size_t i = 0; i < all.size(); ++i)
-    copies_.push_back(std::make_unique<check::Guarded>(
-        all[i].dtype, all[i].dims,
-        own_strides(all[i], facts.params[i], static_cast<int64_t>(i) + 1)));
+  for (const TensorView& t : with_own_strides(all, facts, 0))
+    copies_.push_back(std::make_unique<check::Guarded>(t.dtype, t.dims, t.strides));
   for (size_t i = 0; i < all.size(); ++i) move(all[i], copies_[i]->view());
 }
 

@@ -13,11 +13,12 @@ namespace tw::test {
 
 using Views = std::vector<TensorView>;
 
-/// Strides for a text of these facts: its unit axis innermost and rows longer by as much as nobody
-/// else's, in steps that keep what the text may rely on.
-std::vector<int64_t> own_strides(const TensorView& t, const ParamFacts& facts, int64_t number);
+/// The views with strides for a text of these facts: its unit axis innermost and rows longer by as
+/// much as nobody else's, in steps that keep what the text may rely on. Their data is not made for
+/// such strides. The first of them is the text's parameter of that number.
+Views with_own_strides(Views some, const Specialisation& facts, size_t first);
 
-/// Tensors of a call, copied to others whose gaps are poison, and back.
+/// Tensors of a call, copied to others of such strides whose gaps are poison, and back.
 class OwnStrides {
  public:
   OwnStrides(const Views& all, const Specialisation& facts);
