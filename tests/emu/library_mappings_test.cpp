@@ -84,7 +84,7 @@ TEST_P(LibraryMappings, RunCleanAndRight) {
     for (const LibraryKnobs& knobs : kLibraryMappings) {
       const LibraryText text = library_text(*form.entry, usual.text.made_for, knobs);
       if (!seen.insert(text.body).second) continue;
-      EXPECT_EQ(fault_of(text, usual.problem, text.body, 0), "")
+      EXPECT_EQ(fault_of(text, usual.problem, text.body, 0, values_of(*text.entry)), "")
           << usual.text.label() << ", mapping " << to_string(Mapping{"cuda1", knobs});
       ++texts;
       if (!all) break;
@@ -117,7 +117,7 @@ std::optional<Problem> longer_than_stages(const LibraryText& text, const std::st
   constexpr int64_t kMostElements = 80'000;
   for (const Problem& p : served_problems(text, {}, kMostElements)) {
     if (instances_of(text, p) < 4) continue;
-    const std::string fault = fault_of(text, p, probe, 0);
+    const std::string fault = fault_of(text, p, probe, 0, values_of(*text.entry));
     if (fault.find("leaves the bounds of a local array") != std::string::npos &&
         is_meant_for(text, p))
       return p;
@@ -138,7 +138,7 @@ TEST_P(LibraryMappings, LoopsAreLongerThanTheirStages) {
       has_stages = true;
       const std::optional<Problem> p = longer_than_stages(text, *probe);
       if (!p) continue;
-      EXPECT_EQ(fault_of(text, *p, text.body, 0), "") << text.label();
+      EXPECT_EQ(fault_of(text, *p, text.body, 0, values_of(*text.entry)), "") << text.label();
       is_longer = true;
       break;
     }

@@ -25,8 +25,10 @@ namespace {
 
 using kernels::Problem;
 
-constexpr uint64_t kTurnsOfLibrary = 4;  // then all problems had all values
 constexpr int kSecondsOfLibrary = 10;  // of one process; four turns of a text take less than eight
+
+/// Then all problems had all values.
+uint64_t turns_of(const LibraryText& text) { return values_of(*text.entry).size(); }
 
 /// What became of a text.
 struct LibraryOutcome {
@@ -129,7 +131,7 @@ bool is_of_equal_lanes(const std::string& body, const RuleMutant& m) {
 }
 
 LibraryOutcome outcome_of_text(const LibraryText& text, const std::string& body) {
-  LibraryOutcome o = judged_in_child(text, body, kTurnsOfLibrary);
+  LibraryOutcome o = judged_in_child(text, body, turns_of(text));
   if (o.kind == LibraryOutcome::Kind::clean && same_on_gpu(text, body))
     o.kind = LibraryOutcome::Kind::same_code;
   return o;
@@ -251,7 +253,7 @@ TEST(LibraryMutants, LaunchesRunClean) {
     const LibraryText& text = library.text(form, 0);
     ASSERT_FALSE(text.problems.empty()) << text.label();
     problems += text.problems.size();
-    const LibraryOutcome o = judged_in_child(text, text.body, kTurnsOfLibrary);
+    const LibraryOutcome o = judged_in_child(text, text.body, turns_of(text));
     EXPECT_EQ(o.kind, LibraryOutcome::Kind::clean) << text.label() << o.text;
   }
   std::cout << fmt::format("{} texts, {} launches of them\n", texts, problems);

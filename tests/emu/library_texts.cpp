@@ -193,9 +193,16 @@ std::string fault_of(const LibraryText& text, const Problem& p, const std::strin
   return "";
 }
 
+std::vector<check::Values> values_of(const KernelEntry& entry) {
+  using enum check::Values;
+  if (entry.family == check::Family::norm) return {uniform, integers, special, wide, scaled};
+  return {uniform, integers, special, wide};
+}
+
 std::string fault_of(const LibraryText& text, const std::string& body, uint64_t turn) {
+  const std::vector<check::Values> kinds = values_of(*text.entry);
   for (size_t i = 0; i < text.problems.size(); ++i) {
-    const check::Values values[] = {kLibraryValues[(i + turn) % std::size(kLibraryValues)]};
+    const check::Values values[] = {kinds[(i + turn) % kinds.size()]};
     const auto fault = [&](const std::string& of) {
       return fault_of(text, text.problems[i], of, 100 * turn, values);
     };
@@ -261,7 +268,11 @@ class Served {
  public:
   Served(const LibraryText& text, int64_t most_elements)
       : text_(text), most_(most_elements), longer_(text.made_for) {
-    for (const auto& [axis, extent] : text.made_for.shape) tiles_[axis] = tile_of(axis);
+    for (const auto& [axis, extent] : text.made_for.shape)
+      if (may_change(axis)) tiles_[axis] = tile_of(axis);
+    for (const auto& [axis, tile] : tiles_)
+      if (tile <= 1) shorten(axis);
+    lengthen_together();
     lengthen_ones();
     for (const auto& [axis, tile] : tiles_)
       if (tile > 0) lengthen(axis);
@@ -285,6 +296,24 @@ class Served {
 
  private:
   bool serves_it(const Problem& p) const { return serves(text_, p, most_); }
+  /// Not where another extent is another program that no tensor shows: of a pad, a step, a group.
+  bool may_change(const std::string& axis) const {
+    if (is_open(*text_.entry, text_.made_for, axis)) return true;
+    for (const int64_t by : {1, 2, 8, 16, 48, 64, 256}) {
+      const Problem p = with(text_.made_for, axis, text_.made_for.extent(axis) + by);
+      if (serves_it(p)) return is_meant_for(text_, p);
+    }
+    return false;
+  }
+  /// To the fewest instances, two or more, along an axis that has one each.
+  void shorten(const std::string& axis) {
+    for (int64_t extent = 2; extent < longer_.extent(axis); ++extent) {
+      const Problem p = with(longer_, axis, extent);
+      if (!serves_it(p) || instances_of(text_, p) >= instances_of(text_, longer_)) continue;
+      longer_ = p;
+      return;
+    }
+  }
   void add(const Problem& p) {
     if (p.options == longer_.options && serves_it(p) && std::ranges::find(all_, p) == all_.end())
       all_.push_back(p);
@@ -318,7 +347,7 @@ class Served {
   int64_t tile_of(const std::string& axis) const {
     const int64_t one = instances(axis, 1);
     int64_t low = 1, high = 4096;
-    while (high > 256 && instances(axis, high) < 0) high /= 2;
+    while (high > 2 && instances(axis, high) < 0) high /= 2;
     if (one == 0 || instances(axis, high) <= one) return 0;
     while (high - low > 1) {
       const int64_t middle = (low + high) / 2;
@@ -326,12 +355,26 @@ class Served {
     }
     return low;
   }
+  /// Axes that change only together, by their extent: channels of a depthwise convolution.
+  void lengthen_together() {
+    for (const auto& [axis, one] : text_.made_for.shape) {
+      if (tiles_.contains(axis) || one == 1) continue;
+      for (const int64_t more : {8, 1, 16}) {
+        Problem p = longer_;
+        for (auto& [other, extent] : p.shape)
+          if (extent == one) extent += more;
+        if (!serves_it(p) || !is_meant_for(text_, p)) continue;
+        longer_ = p;
+        return;
+      }
+    }
+  }
   /// Axes of extent 1 all at once: alone one may be the fastest, which is another text.
   void lengthen_ones() {
     for (const int64_t more : {1, 8, 16}) {
-      Problem p = text_.made_for;
+      Problem p = longer_;
       for (auto& [axis, extent] : p.shape)
-        if (extent == 1 && is_size(axis))
+        if (extent == 1 && tiles_.contains(axis) && is_size(axis))
           extent = tiles_[axis] + (tiles_[axis] > 0 ? more : 32 + more);
       if (!serves_it(p)) continue;
       longer_ = p;
@@ -371,9 +414,9 @@ class Served {
     std::vector<Problem> some;
     for (const int64_t extent :
          {1023, 1040, 33, 40, 8201, 8200, 129, 144, 2999, 2960, 128, 16, 5}) {
-      const Problem p = with(longer_, axis, extent);
-      some.push_back(serves_it(p) ? p : with(text_.made_for, axis, extent));
+      some.push_back(with(longer_, axis, extent));
     }
+    for (const int64_t extent : {129, 33, 16}) some.push_back(with(text_.made_for, axis, extent));
     std::erase_if(some, [&](const Problem& p) { return !serves_it(p); });
     return some;
   }
@@ -427,7 +470,8 @@ void find_problems(LibraryText& text, const std::vector<Problem>& form, const Ef
     if (an_instance == 0) an_instance = took / instances;
     if (took > most.seconds / 4 && !text.problems.empty()) continue;
     seconds += took;
-    if (fault.empty() && (is_sure(p) || fault_of(text, p, text.body, 0).empty()))
+    if (fault.empty() &&
+        (is_sure(p) || fault_of(text, p, text.body, 0, values_of(*text.entry)).empty()))
       text.problems.push_back(p);
   }
 }

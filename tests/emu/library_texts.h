@@ -70,10 +70,10 @@ void find_problems(LibraryText& text, const std::vector<kernels::Problem>& form,
 /// What launches of a problem show with `body` in place of the text's own; empty: clean and right.
 /// Two blocks do the instances of the grid in turn; each tensor has strides of its own, and what
 /// lies between its rows is poison.
-constexpr check::Values kLibraryValues[] = {check::Values::uniform, check::Values::integers,
-                                            check::Values::special, check::Values::wide};
 std::string fault_of(const LibraryText& text, const kernels::Problem& p, const std::string& body,
-                     uint64_t seed, std::span<const check::Values> values = kLibraryValues);
+                     uint64_t seed, std::span<const check::Values> values);
+/// Those that a kernel is launched on: norms also have ways for squares that overflow.
+std::vector<check::Values> values_of(const kernels::KernelEntry& entry);
 /// The same of all problems, each with one of these values, in turn with others. A change has no
 /// fault where the text as it is has one too.
 std::string fault_of(const LibraryText& text, const std::string& body, uint64_t turn);

@@ -26,6 +26,8 @@ const char* name(Values v) {
       return "heavy";
     case Values::impulses:
       return "impulses";
+    case Values::scaled:
+      return "scaled";
   }
   return "?";
 }
@@ -48,6 +50,13 @@ const char* name(Layout l) {
       return "expanded";
   }
   return "?";
+}
+
+ValueStream::ValueStream(Values values, DType dtype, uint64_t seed)
+    : values_(values), dtype_(dtype), random_(seed) {
+  if (values != Values::scaled || !is_float(dtype)) return;
+  const int top = 1 << (info(dtype).exponent_bits - 1);
+  scale_ = std::exp2(random_() % 2 ? top * 9 / 16 : -8);
 }
 
 double ValueStream::next() {
@@ -88,6 +97,8 @@ double ValueStream::floating() {
     }
     case Values::impulses:
       return random_() % 8 == 0;
+    case Values::scaled:
+      return uniform() * scale_;
   }
   return 0;
 }

@@ -35,7 +35,19 @@ struct Subject {
 /// uniform. integers: -2..2, so that sums are exact. special: uniform with NaN, infinities, both
 /// zeros and subnormals strewn in. unit: [0, 1). normal: N(0, 1). heavy: Pareto's tails (1.5), both
 /// signs, cut at 10000. impulses: zero but for few ones, so that one index meets another alone.
-enum class Values { uniform, wide, offset, integers, special, unit, normal, heavy, impulses };
+/// scaled: uniform times one power of two a tensor, by the seed 2^-8 or one whose square overflows.
+enum class Values {
+  uniform,
+  wide,
+  offset,
+  integers,
+  special,
+  unit,
+  normal,
+  heavy,
+  impulses,
+  scaled
+};
 
 /// How tensors lie. unaligned: one element past alignment. padded: gaps between rows. transposed:
 /// first axis contiguous. spread: every other element. reversed: last axis runs backward. expanded:

@@ -9,8 +9,7 @@ namespace tw::check {
 /// Values of one input element after another.
 class ValueStream {
  public:
-  ValueStream(Values values, DType dtype, uint64_t seed)
-      : values_(values), dtype_(dtype), random_(seed) {}
+  ValueStream(Values values, DType dtype, uint64_t seed);
   double next();
 
  private:
@@ -22,6 +21,7 @@ class ValueStream {
   Values values_;
   DType dtype_;
   std::mt19937_64 random_;
+  double scale_ = 1;
 };
 
 /// Of all elements of an input, in row-major order: as far as its domain allows, those `wanted`.

@@ -36,11 +36,11 @@ AttentionTiling attention_tiling(const AttentionForm& form, const Target& target
 /// their weight 0 multiplies it. One pass over the keys, rescaled as larger scores come (Milakov
 /// and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al., FlashAttention,
 /// 2022). Sums are f32. Error bound check::bound(softmax) with terms = the larger of Skv and head,
-/// and terms that count the errors of the scores; with a soft cap also those of tanh_fast. For bf16
-/// and f16, O may also be off by what rounding the weights w to that type leaves, whether the
-/// tiling does so or not: u sum_j max(w_j, t) |V_j| / sum_j w_j with u its unit roundoff (2^-8 and
-/// 2^-11) and t its least normal number, of weights whose largest is 1 (an infinity in V times a
-/// weight that rounds to 0 is NaN).
+/// and terms that count the errors of the scores and of subnormal products; with a soft cap also
+/// those of tanh_fast. For bf16 and f16, O may also be off by what rounding the weights w to that
+/// type leaves, whether the tiling does so or not: u sum_j max(w_j, t) |V_j| / sum_j w_j with u its
+/// unit roundoff (2^-8 and 2^-11) and t its least normal number, of weights whose largest is 1 (an
+/// infinity in V times a weight that rounds to 0 is NaN).
 Program attention(const AttentionForm& form, const AttentionTiling& tiling = {});
 
 /// UserError unless a problem's heads are a multiple of its key heads.

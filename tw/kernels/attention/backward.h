@@ -20,8 +20,8 @@ struct AttentionBackwardForm {
 /// gradients of exactly 0. NaN propagates; under a causal mask an infinity or NaN in V, O or dO may
 /// reach gradients of its block that do not depend on it. Scores are computed again (Dao,
 /// FlashAttention-2, 2023). Sums are f32. Error bound check::bound(softmax) with terms = the
-/// largest of Skv, head and H / Hkv * Sq, and terms that count the errors of scores and of the
-/// difference in dS; exponents S - L past 88 overflow.
+/// largest of Skv, head and H / Hkv * Sq, and terms that count the errors of scores, of the
+/// difference in dS and of subnormal products; exponents S - L past 88 overflow.
 Program attention_backward_queries(const AttentionBackwardForm& form,
                                    const AttentionTiling& tiling = {});  ///< gives dQ
 Program attention_backward_keys(const AttentionBackwardForm& form,

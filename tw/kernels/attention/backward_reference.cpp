@@ -81,9 +81,10 @@ struct BackwardRow {
       // A weight is off by what its score is off, and its exponent's rounding.
       const double doubt = e == 0 ? 0 : 1 + s.magnitude[j] + std::abs(s.value[j] - l);
       p.push_back(e);
-      p_abs.push_back(e * doubt);
+      p_abs.push_back(kSubnormalTerm + e * doubt);
       ds.push_back(e * (dp.value[j] - delta));
-      ds_abs.push_back(e * (dp.magnitude[j] + delta_abs) + std::abs(ds.back()) * doubt);
+      ds_abs.push_back(kSubnormalTerm + e * (dp.magnitude[j] + delta_abs) +
+                       std::abs(ds.back()) * doubt);
     }
   }
   std::vector<double> p, p_abs, ds, ds_abs;
@@ -91,7 +92,7 @@ struct BackwardRow {
 
 /// The gradient of the keys or values of one key head, summed over queries.
 struct Sum {
-  explicit Sum(int64_t n) : value(n), sum_abs(n) {}
+  explicit Sum(int64_t n) : value(n), sum_abs(n, kSubnormalTerm) {}
   /// Adds the outer product of a column with a row of n elements.
   void add(const std::vector<double>& a, const std::vector<double>& a_abs, const double* row,
            int64_t n, double factor) {

@@ -11,7 +11,8 @@ void Panels::multiply(std::span<const double> a, std::span<const double> a_abs,
                       std::span<double> sum, std::span<double> sum_abs) const {
   for (int64_t first = 0; first < std::ssize(sum); first += kLanes) {
     const double* panel = data_.data() + first * rows_;
-    double s[kLanes] = {}, m[kLanes] = {};
+    double s[kLanes] = {}, m[kLanes];
+    std::fill_n(m, kLanes, kSubnormalTerm);
     for (size_t r = 0; r < a.size(); ++r, panel += kLanes) {
       for (int64_t l = 0; l < kLanes; ++l) {
         s[l] += a[r] * panel[l];
@@ -165,7 +166,7 @@ void merge_row(const State& a, const State& b, int64_t head, check::Reference& o
   const double wb_abs = wb == 0 ? 0 : wb * (1 + std::abs(b.l - top));
   for (int64_t d = 0; d < head; ++d)
     put(0, (wa * a.o[d] + wb * b.o[d]) / sum,
-        (wa_abs * std::abs(a.o[d]) + wb_abs * std::abs(b.o[d])) / sum);
+        (kSubnormalTerm + wa_abs * std::abs(a.o[d]) + wb_abs * std::abs(b.o[d])) / sum);
   put(1, top + std::log(sum), (wa_abs + wb_abs) / sum + std::log(sum));
 }
 
