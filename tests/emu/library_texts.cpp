@@ -307,7 +307,8 @@ class Served {
   }
   /// To the fewest instances, two or more, along an axis that has one each.
   void shorten(const std::string& axis) {
-    for (int64_t extent = 2; extent < longer_.extent(axis); ++extent) {
+    for (const int64_t extent : {2, 3, 4, 6}) {
+      if (extent >= longer_.extent(axis)) return;
       const Problem p = with(longer_, axis, extent);
       if (!serves_it(p) || instances_of(text_, p) >= instances_of(text_, longer_)) continue;
       longer_ = p;
@@ -398,7 +399,9 @@ class Served {
   }
   /// Three tiles with a rest; two whole ones, which more of a shorter tile would be; so many that
   /// fewer of a longer one would be. Where other axes have two tiles, the number decides which.
+  /// More of instances that have one along the axis each tell little.
   std::vector<Problem> of_tiles(const std::string& axis, int64_t tile) const {
+    if (tile == 1) return {with(longer_, axis, 3), with(text_.made_for, axis, 16)};
     std::vector<Problem> some;
     for (const int64_t extent :
          {2 * tile, 8 * tile + 8, 2 * tile + 1, 2 * tile + 8, 3 * tile - 1}) {

@@ -31,17 +31,10 @@ std::vector<int64_t> own_strides(const TensorView& t, const ParamFacts& facts, i
   return strides;
 }
 
-int64_t offset(const TensorView& t, int64_t i) {
-  int64_t at = 0;
-  for (size_t axis = t.dims.size(); axis-- > 0; i /= t.dims[axis])
-    at += i % t.dims[axis] * t.strides[axis];
-  return at;
-}
-
 void move(const TensorView& from, const TensorView& to) {
   for (int64_t i = 0; i < from.count(); ++i) {
-    const uint64_t code = load_bits(from.dtype, from.data, offset(from, i));
-    store_bits(to.dtype, to.data, offset(to, i), code);
+    const uint64_t code = load_bits(from.dtype, from.data, from.offset(i));
+    store_bits(to.dtype, to.data, to.offset(i), code);
   }
 }
 

@@ -374,11 +374,7 @@ static bool share(const TensorView& a, const TensorView& b) {
   auto offsets = [](const TensorView& t) {
     std::set<int64_t> all;
     for (int64_t i = 0; i < t.count(); ++i) {
-      int64_t at = reinterpret_cast<int64_t>(t.data), rest = i;
-      for (int k = t.rank() - 1; k >= 0; --k) {
-        at += rest % t.dims[k] * t.strides[k] * bytes(t.dtype);
-        rest /= t.dims[k];
-      }
+      const int64_t at = reinterpret_cast<int64_t>(t.data) + t.offset(i) * bytes(t.dtype);
       for (int64_t b = 0; b < bytes(t.dtype); ++b) all.insert(at + b);
     }
     return all;

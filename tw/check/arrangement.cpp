@@ -25,15 +25,6 @@ int64_t page_bytes(const Argument& a, Layout layout) {
   return round_up(r.end - r.begin + bytes(a.dtype), kPage);
 }
 
-int64_t bit_offset(const TensorView& t, int64_t i) {
-  int64_t sum = 0;
-  for (int k = t.rank(); k-- > 0;) {
-    sum += i % t.dims[k] * t.strides[k];
-    i /= t.dims[k];
-  }
-  return sum * bits(t.dtype);
-}
-
 }  // namespace
 
 int64_t Arrangement::bytes(const std::vector<Argument>& arguments, int sets) {
@@ -65,7 +56,7 @@ void Arrangement::place(const Argument& a, Layout layout, Side side, int64_t& at
   view.data = memory_ + first - r.begin;
   Place p{&a, at, end, first, first + size, std::vector<bool>(static_cast<size_t>(end - at))};
   for (int64_t i = 0; i < view.count(); ++i) {
-    const int64_t bit = 8 * (first - r.begin - at) + bit_offset(view, i);
+    const int64_t bit = 8 * (first - r.begin - at) + view.offset(i) * bits(view.dtype);
     for (int64_t b = bit >> 3; b <= (bit + bits(a.dtype) - 1) >> 3; ++b)
       p.element[static_cast<size_t>(b)] = true;
   }
@@ -111,8 +102,7 @@ void Arrangement::fill(int set, Values values, uint64_t seed) {
 void Arrangement::poison(int set, unsigned char with) {
   for (const TensorView& view : sets_[static_cast<size_t>(set)].outputs)
     for (int64_t i = 0; i < view.count(); ++i)
-      store_bits(view.dtype, view.data, bit_offset(view, i) / bits(view.dtype),
-                 with * uint64_t{0x0101010101010101});
+      store_bits(view.dtype, view.data, view.offset(i), with * uint64_t{0x0101010101010101});
 }
 
 std::vector<std::string> Arrangement::contents(int set) const {
@@ -120,8 +110,7 @@ std::vector<std::string> Arrangement::contents(int set) const {
   for (const TensorView& view : sets_[static_cast<size_t>(set)].outputs) {
     std::string& text = out.emplace_back();
     for (int64_t i = 0; i < view.count(); ++i) {
-      const uint64_t code =
-          load_bits(view.dtype, view.data, bit_offset(view, i) / bits(view.dtype));
+      const uint64_t code = load_bits(view.dtype, view.data, view.offset(i));
       text.append(reinterpret_cast<const char*>(&code), static_cast<size_t>(tw::bytes(view.dtype)));
     }
   }

@@ -49,14 +49,14 @@ class Guarded {
   /// Overwrites every byte of every element, or as many bits of it as a packed one has.
   void poison(unsigned char with) {
     for (int64_t i = 0; i < view_.count(); ++i)
-      store_bits(view_.dtype, view_.data, offset(i), with * kOnes);
+      store_bits(view_.dtype, view_.data, view_.offset(i), with * kOnes);
   }
 
   /// Bytes of all elements in row-major order; a packed one has a byte of its own here.
   std::string contents() const {
     std::string out;
     for (int64_t i = 0; i < view_.count(); ++i) {
-      const uint64_t code = load_bits(view_.dtype, view_.data, offset(i));
+      const uint64_t code = load_bits(view_.dtype, view_.data, view_.offset(i));
       out.append(reinterpret_cast<const char*>(&code), bytes(view_.dtype));
     }
     return out;
@@ -77,7 +77,7 @@ class Guarded {
     int64_t n = 0;
     const uint64_t poison = kPoison * kOnes >> (64 - bits(view_.dtype));
     for (int64_t i = 0; i < view_.count(); ++i)
-      n += load_bits(view_.dtype, view_.data, offset(i)) == poison;
+      n += load_bits(view_.dtype, view_.data, view_.offset(i)) == poison;
     return n;
   }
 
@@ -85,19 +85,10 @@ class Guarded {
   static unsigned char pattern(int64_t i) { return static_cast<unsigned char>(0xa5 + 59 * i); }
   unsigned char* bytes_at(int64_t i) const { return memory_.data<unsigned char>() + i; }
   static constexpr uint64_t kOnes = 0x0101010101010101;
-  /// Offset of element i in row-major order, in elements.
-  int64_t offset(int64_t i) const {
-    int64_t sum = 0;
-    for (int k = view_.rank() - 1; k >= 0; --k) {
-      sum += i % view_.dims[k] * view_.strides[k];
-      i /= view_.dims[k];
-    }
-    return sum;
-  }
   /// In the memory.
   int64_t first_bit(int64_t i) const {
     return 8 * (static_cast<unsigned char*>(view_.data) - bytes_at(0)) +
-           offset(i) * bits(view_.dtype);
+           view_.offset(i) * bits(view_.dtype);
   }
 
   TensorView view_;

@@ -1,6 +1,7 @@
 #include "tw/cli/apart.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
 #include <sstream>
@@ -52,7 +53,9 @@ Judged result_of(const std::string& text) {
   Judged j;
   in >> code;
   if (code != 0) throw_again(code, text.substr(text.find(' ') + 1));
-  in >> j.worst >> j.elements >> j.ran;
+  std::string worst;  // also inf
+  in >> worst >> j.elements >> j.ran;
+  j.worst = std::strtod(worst.c_str(), nullptr);
   in.get();
   j.faults.assign(std::istreambuf_iterator<char>(in), {});
   return j;
@@ -69,8 +72,8 @@ Judged judged_apart(const std::function<Judged(uint64_t seed)>& judge, int seeds
       },
       {.silence = seconds});
   if (a.silent)
-    return {.faults = fmt::format("{}: no answer within {} s: a loop that touches no memory never "
-                                  "ends; --timeout gives more",
+    return {.faults = fmt::format("{}: no answer within {} s: a loop that never ends, or more work "
+                                  "than that; --timeout gives more",
                                   label, seconds)};
   const size_t end = a.told.find(kEndOfAll);
   if (end == std::string::npos)

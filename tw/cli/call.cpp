@@ -101,18 +101,35 @@ std::vector<Problem> problems_of(const KernelEntry& k, const Arguments& a,
 
 // ---- inputs from files
 
-/// Found by giving every axis an extent of its own that no constant extent has, and looking where
-/// it appears.
+/// That extent of the argument; none where the kernel has no such problem.
+static std::optional<int64_t> extent_at(const KernelEntry& k, const Problem& p,
+                                        const std::string& argument, size_t dim) {
+  try {
+    for (const Argument& a : k.arguments(p))
+      if (a.name == argument && dim < a.dims.size()) return a.dims[dim];
+  } catch (const UserError&) {  // of axes that must fit each other
+  }
+  return std::nullopt;
+}
+
+/// Of the axes that have this extent the one that it follows, whichever axis of the problem is
+/// another.
 std::string axis_at(const KernelEntry& k, const Problem& p, const std::string& argument,
                     size_t dim) {
-  Problem probe = p;
-  int64_t next = 1'000'003;
-  for (auto& [axis, extent] : probe.shape) extent = next++;
-  for (const Argument& a : k.arguments(probe))
-    if (a.name == argument)
-      for (const auto& [axis, extent] : probe.shape)
-        if (dim < a.dims.size() && a.dims[dim] == extent) return axis;
-  return "";
+  std::vector<Problem> probes = {p};
+  for (const auto& [axis, n] : p.shape) {
+    for (const int64_t other : {2 * n, 3 * n, n + 1, n + 2, n / 2, int64_t{1}}) {
+      probes.push_back(p);
+      probes.back().shape[axis] = other;
+    }
+  }
+  std::vector<std::string> left;
+  for (const auto& [axis, n] : p.shape) left.push_back(axis);
+  for (const Problem& probe : probes) {
+    const std::optional<int64_t> extent = extent_at(k, probe, argument, dim);
+    if (extent) std::erase_if(left, [&](const auto& a) { return probe.extent(a) != *extent; });
+  }
+  return left.empty() ? "" : left.front();
 }
 
 static const Argument& argument_named(const std::vector<Argument>& all, const std::string& flag,

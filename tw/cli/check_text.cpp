@@ -50,6 +50,17 @@ static std::set<std::string> free_axes(const KernelEntry& k, const Problem& file
   return all;
 }
 
+/// Whether the kernel has such a problem.
+static bool exists(const KernelEntry& k, const Problem& p) {
+  try {
+    return std::ranges::all_of(k.arguments(p), [](const kernels::Argument& argument) {
+      return std::ranges::all_of(argument.dims, [](int64_t n) { return n >= 0; });
+    });
+  } catch (const UserError&) {  // of axes that must fit each other
+    return false;
+  }
+}
+
 /// A problem of which the file decides what a call cannot.
 static Problem fitted(Problem p, const Problem& file, const std::set<std::string>& chosen) {
   p.dtype = file.dtype;
@@ -82,11 +93,7 @@ static std::vector<Problem> small_problems(const KernelEntry& k, const Problem& 
   std::vector<Problem> all;
   for (const Problem& listed : k.sweep()) {
     const Problem p = fitted(complete(k, listed), file, chosen);
-    const auto arguments = k.arguments(p);
-    const bool exists = std::ranges::all_of(arguments, [](const kernels::Argument& argument) {
-      return std::ranges::all_of(argument.dims, [](int64_t n) { return n >= 0; });
-    });
-    if (exists && std::ranges::find(all, p) == all.end()) all.push_back(p);
+    if (exists(k, p) && std::ranges::find(all, p) == all.end()) all.push_back(p);
   }
   keep_small(k, all);
   if (all.empty())

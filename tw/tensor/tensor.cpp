@@ -319,16 +319,20 @@ Tensor copy(const TensorView& t) {
   return out;
 }
 
+int64_t TensorView::offset(int64_t index) const {
+  int64_t sum = 0;
+  for (int k = rank() - 1; k >= 0; --k) {
+    sum += index % dims[k] * strides[k];
+    index /= dims[k];
+  }
+  return sum;
+}
+
 static int64_t offset_of(const TensorView& t, int64_t index) {
   if (index < 0 || index >= t.count()) {
     throw UserError(fmt::format("element {} of {}, which has {}", index, to_string(t), t.count()));
   }
-  int64_t offset = 0;
-  for (int k = t.rank() - 1; k >= 0; --k) {
-    offset += index % t.dims[k] * t.strides[k];
-    index /= t.dims[k];
-  }
-  return offset;
+  return t.offset(index);
 }
 
 static double load(const TensorView& t, int64_t offset) {

@@ -21,6 +21,8 @@ struct TensorView {
   int rank() const { return static_cast<int>(dims.size()); }
   int64_t count() const;
   bool is_contiguous() const;  ///< row-major without gaps (extents of 1 have any stride)
+  /// In elements, of the element of that number in row-major order.
+  int64_t offset(int64_t index) const;
 };
 
 /// Row-major without gaps, but that rows of packed elements begin with a byte: they are rounded up

@@ -23,7 +23,8 @@ const char* const kLoadRun =
   return *(const P*)p;
 })";
 
-const char* const kEmulatedLoadRun = R"(template <class P> P tw_load_run(const void* p) {
+const char* const kEmulatedLoadRun =
+    R"(template <class P> __attribute__((always_inline)) inline P tw_load_run(const void* p) {
   P v;
   __builtin_memcpy(&v, p, sizeof v);
   return v;
@@ -99,7 +100,9 @@ std::vector<ThreadFunction> warp_functions() {
       {"Pack", "", "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };",
        "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };"},
       {"tw_store_run", "Pack", kStoreRun,
-       "template <class P> void tw_store_run(void* p, P v) { __builtin_memcpy(p, &v, sizeof v); }"},
+       "template <class P> __attribute__((always_inline)) inline void tw_store_run(void* p, P v) "
+       "{\n"
+       "  __builtin_memcpy(p, &v, sizeof v);\n}"},
       {"tw_load_run", "Pack", kLoadRun, kEmulatedLoadRun},
       both("tw_part", kPart),
       both("tw_join", kJoin),
