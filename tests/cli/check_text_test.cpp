@@ -34,7 +34,8 @@ const char* const kOddRows = " --shape m=3,n=4099";  // of several tiles, of the
 
 TEST_F(CheckText, IsRightAsItWasEjected) {
   expect_check("mine.cu --seeds 2 --shape m=3,n=40", 0, "right");
-  expect_check(std::string("./mine.cu") + kOddRows, 0, "'softmax_aligned_kernel' did not run");
+  expect_check(std::string("./mine.cu") + kOddRows, 0, "right");
+  expect_check("mine.cu --shape m=0,n=5", 0, "'softmax_aligned_kernel' did not run: ");
   expect("eject gemm --device sm_90a --dtype f16 --option epilogue=bias --output g.cu", 0, "wrote");
   expect("check gemm --device emu:0 --text g.cu --shape m=70,n=45,k=40", 0, "right");
 }
@@ -65,6 +66,43 @@ TEST_F(CheckText, FindsWhatThrowsNoReport) {
   expect_check(std::string("crash.cu") + kOddRows, 1, "its process ended by signal");
 }
 
+/// Files of kernels whose axes must fit each other, and of ones whose type is not f32.
+TEST_F(CheckText, TakesEveryKindOfKernel) {
+  for (const char* const words :
+       {"rope --dtype f32", "top_k --dtype f32", "matmul_integer --dtype u8"}) {
+    const std::string all = words, kernel = all.substr(0, all.find(' '));
+    expect("eject " + all + " --device sm_90a --output k.cu", 0, "wrote");
+    expect("check " + kernel + " --device emu:0 --text k.cu", 0, "right");
+  }
+  expect("eject attention --dtype f16 --device sm_90a --output k.cu", 0, "wrote");
+  expect(
+      "check attention --device emu:0 --text k.cu --shape batch=1,heads=4,kv_heads=2,sq=9,skv=20",
+      0, "right");
+}
+
+/// What small problems, or one number of blocks, would not show.
+TEST_F(CheckText, FindsWhatHidesFromOneLaunch) {
+  change("tail.cu", "v_5 < 4", "v_5 < 1", "namespace aligned {");
+  expect_check("tail.cu --shape m=5,n=255", 1, "gapped uniform");
+  change("unset.cu", "acc_3 = -__builtin_inff();", "", "namespace any {");
+  expect_check("unset.cu --shape m=1,n=1", 1, "a second run over other poison differs");
+  change("blocks.cu", "instance += tw_blocks()", "instance += min(tw_blocks(), (i64)4)");
+  expect_check("blocks.cu --shape m=9,n=77", 1, "race: ");
+  change("gpu_only.cu", "      tw_sync();\n", "#ifndef __CUDACC__\n      tw_sync();\n#endif\n");
+  expect_check(std::string("gpu_only.cu") + kOddRows, 1, "WRONG");
+}
+
+TEST_F(CheckText, TellsOfVectorAccessesAndInfiniteErrors) {
+  change("far.cu", "tw_store_run(p_13", "tw_store_run(100000 + p_13", "namespace aligned {");
+  expect_check("far.cu --shape m=3,n=64", 1, " at " + place("far.cu"));
+  change("none.cu", "v_l = 0.0f;", "v_l = __builtin_nanf(\"\");");
+  expect_check(std::string("none.cu") + kOddRows, 1, "worst error inf of its bound: WRONG");
+  change("exits.cu", "v_l = 0.0f;", "v_l = 0.0f; _exit(0);");
+  write("mine.cu", read("exits.cu"));
+  change("exits.cu", "struct Args {", "extern \"C\" void _exit(int);\nstruct Args {");
+  expect_check(std::string("exits.cu") + kOddRows, 1, "its process ended without a result");
+}
+
 /// The launch is the file's own.
 TEST_F(CheckText, LaunchesAsTheFileDoes) {
   change("short.cu", ", blocks, 128, 32,", ", blocks, 128, 16,", "any::softmax_kernel");
@@ -74,6 +112,39 @@ TEST_F(CheckText, LaunchesAsTheFileDoes) {
   write("mine.cu", read("helped.cu"));
   change("helped.cu", "struct Args {", "TW_INLINE f32 nothing() { return 0.0f; }\nstruct Args {");
   expect_check(std::string("helped.cu") + kOddRows, 0, "right");
+}
+
+TEST_F(CheckText, RefusesLaunchesThatAGpuRefuses) {
+  const std::string launch = "launch((const void*)any::softmax_kernel, blocks, 128, 32,";
+  const auto refuses = [&](const std::string& by, const std::string& what) {
+    change("launch.cu", launch, by, "any::Args args");
+    expect_check("launch.cu", 2, place("launch.cu") + ": " + what);
+  };
+  const std::string begin = launch.substr(0, launch.find(" 128"));
+  refuses(begin + " 256, 32,", "a block of 256 threads; wanted 1 to 128, by its __launch_bounds__");
+  refuses(begin + " 0, 32,", "a block of 0 threads");
+  refuses(begin + " 128, 900000,",
+          "a block with 900000 bytes of shared memory; sm_90a has at most");
+  refuses(begin + " 64 * 2, 32,", "'softmax_kernel' is not launched with plain numbers");
+  change("cluster.cu", "__launch_bounds__", "__cluster_dims__(3, 1, 1) __launch_bounds__");
+  expect_check("cluster.cu", 2, "'softmax_kernel' has clusters of 3 blocks; wanted 1");
+  change("two.cu", "}  // namespace any", "__global__ void two() {}\n}  // namespace any");
+  expect_check("two.cu", 2, place("two.cu") + ": namespace 'any' has another kernel");
+}
+
+/// Comments, the ends of lines and the name of the file are the owner's.
+TEST_F(CheckText, ReadsFilesAsEditorsLeaveThem) {
+  const std::string launch = "launch((const void*)any::softmax_kernel, blocks, 128, 32,";
+  change("a\"b.cu", launch,
+         "/* " + launch + "\n*/ // " + launch + std::string(40'000, ' ') + "\n" + launch,
+         "any::Args args");
+  std::string text = read("a\"b.cu");
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2)
+    text.replace(at, 1, "\r\n");
+  write("a\"b.cu", text);
+  expect("check softmax --device emu:0 --shape m=3,n=40 --text 'a\"b.cu'", 0, "right");
+  change("include.cu", "struct Args {", "#include \"nothing.h\"\nstruct Args {");
+  expect_check("include.cu", 2, place("include.cu") + ":10: fatal error: nothing.h");
 }
 
 TEST_F(CheckText, RefusesWhatItCannotJudge) {

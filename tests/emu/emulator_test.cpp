@@ -115,6 +115,34 @@ TEST(Emulator, ShiftsByAllBitsAreReported) {
   EXPECT_NE(r.text.find("shifts by as many bits as there are"), std::string::npos) << r.text;
 }
 
+const char* const kPollText = R"(
+struct Args { void* data[1]; i64 strides[1]; };
+extern "C" __global__ void tw_k(const __grid_constant__ Args args) {
+  i32* const flag = (i32*)tw_shared();
+  if (tw_thread() == 0) *flag = 0;
+  tw_sync();
+  if (tw_thread() == 32) tw_atomic_add_relaxed_device(flag, 1);
+  if (tw_thread() == 0) while (tw_atomic_add_relaxed_device(flag, 0) == 0) {}
+  tw_sync();
+  ((u32*)args.data[0])[tw_block() * 256 + tw_thread()] = 1;
+}
+)";
+
+/// A thread that waits in a loop for another of its block, which a schedule starves, is no
+/// deadlock; for one that never comes it is.
+TEST(Emulator, LoopsThatWaitForStarvedThreadsEnd) {
+  for (const int64_t blocks : {1, 4}) {
+    const Case c =
+        make_case(kPollText, blocks, 256, 16, {host_tensor(u32, {blocks * 256})}, "w", {});
+    for (uint64_t seed = 0; seed < 3 * kSeeds; ++seed) {
+      const EmuReport r = run(c, {.seed = seed});
+      ASSERT_TRUE(r.clean()) << "seed " << seed << ": " << r.text;
+    }
+    const EmuReport r = run(changed(c, "== 32)", "== 256)"), {});
+    EXPECT_EQ(r.fault, EmuFault::deadlock) << r.text;
+  }
+}
+
 const char* const kEarlyText = R"(
 struct Args { void* data[1]; i64 strides[1]; };
 extern "C" __global__ void tw_k(const __grid_constant__ Args args) {

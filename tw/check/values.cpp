@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tw/base/round.h"
+
 namespace tw::check {
 
 const char* name(Values v) {
@@ -48,6 +50,8 @@ const char* name(Layout l) {
       return "reversed";
     case Layout::expanded:
       return "expanded";
+    case Layout::gapped:
+      return "gapped";
   }
   return "?";
 }
@@ -146,8 +150,10 @@ std::vector<int64_t> packed_strides(Layout l, const std::vector<int64_t>& dims, 
   std::vector<int64_t> s = contiguous_strides(dims, t);
   const size_t rank = dims.size();
   if (rank < 2) return s;
-  if (l == Layout::padded) {
-    for (size_t k = 0; k + 1 < rank; ++k) s[k] = s[k] / s[rank - 2] * (s[rank - 2] + 24);
+  if (l == Layout::padded || l == Layout::gapped) {
+    const int64_t run = 128 / bits(t), row = s[rank - 2];
+    const int64_t wider = l == Layout::padded ? row + 24 : round_up(row, run) + run;
+    for (size_t k = 0; k + 1 < rank; ++k) s[k] = s[k] / row * wider;
   } else if (l == Layout::spread) {
     for (size_t k = 0; k + 1 < rank; ++k) s[k] *= 2;
   } else if (l == Layout::reversed) {
@@ -166,9 +172,12 @@ std::vector<int64_t> strides_of(Layout l, const std::vector<int64_t>& dims, DTyp
     case Layout::contiguous:
     case Layout::unaligned:
       break;
-    case Layout::padded: {
+    case Layout::padded:
+    case Layout::gapped: {
       std::vector<int64_t> wider = dims;
-      if (rank > 0) wider.back() += 3;
+      const int64_t run = l == Layout::gapped ? 16 / bytes(t) : 1;
+      if (rank > 0) wider.back() = round_up(wider.back(), run) + (run > 1 ? run : 3);
+      for (int k = 1; k + 1 < rank; ++k) ++wider[k];
       s = contiguous_strides(wider);
       break;
     }

@@ -51,8 +51,9 @@ enum class Values {
 
 /// How tensors lie. unaligned: one element past alignment. padded: gaps between rows. transposed:
 /// first axis contiguous. spread: every other element. reversed: last axis runs backward. expanded:
-/// inputs repeat along their first axis (stride 0), outputs are contiguous.
-enum class Layout { contiguous, unaligned, padded, transposed, spread, reversed, expanded };
+/// inputs repeat along their first axis (stride 0), outputs are contiguous. gapped: gaps between
+/// rows that begin at multiples of 16 bytes, and between matrices.
+enum class Layout { contiguous, unaligned, padded, transposed, spread, reversed, expanded, gapped };
 
 const char* name(Values v);
 const char* name(Layout l);

@@ -76,6 +76,8 @@ Judged judged_apart(const std::function<Judged(uint64_t seed)>& judge, int seeds
                                   "than that; --timeout gives more",
                                   label, seconds)};
   const size_t end = a.told.find(kEndOfAll);
+  if (end == std::string::npos && a.signal == 0)
+    return {.faults = fmt::format("{}: its process ended without a result", label)};
   if (end == std::string::npos)
     return {.faults = fmt::format("{}: its process ended by signal {}: {}", label, a.signal,
                                   strsignal(a.signal))};

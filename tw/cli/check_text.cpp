@@ -74,7 +74,9 @@ static Problem fitted(Problem p, const Problem& file, const std::set<std::string
 static Problem problem_said(const KernelEntry& k, const Problem& file,
                             const std::set<std::string>& chosen, const Arguments& a) {
   const std::string hint = fmt::format("the file was ejected for {}", to_string(file));
-  const Problem said = problem_of(k, a), p = fitted(said, file, chosen);
+  Arguments flags = a;
+  if (!flags.dtype) flags.dtype = name(file.dtype);
+  const Problem said = problem_of(k, flags), p = fitted(said, file, chosen);
   if (a.dtype && said.dtype != file.dtype)
     throw UserError(fmt::format("--dtype {} with --text '{}'", *a.dtype, a.text), hint);
   if (!a.options.empty() && said.options != file.options)

@@ -36,8 +36,13 @@ static void add_count(CLI::App& app, const std::string& flag, int& to, int least
 
 static std::string knob_list() {
   std::string text;
-  for (const Knob& k : cpu_knobs())
-    text += fmt::format("\n  {}  {}..{}, {}", k.name, k.lo, k.hi, k.sentence);
+  const auto add = [&](const char* scheme, std::span<const Knob> knobs) {
+    text += fmt::format("\nof {}:", scheme);
+    for (const Knob& k : knobs)
+      text += fmt::format("\n  {}  {}..{}, {}", k.name, k.lo, k.hi, k.sentence);
+  };
+  add("cpu1", cpu_knobs());
+  add("cuda1", cuda_knobs());
   return text;
 }
 
@@ -67,7 +72,7 @@ static void add_flag(CLI::App& app, Flag flag, Arguments& a) {
     case Flag::mapping:
       app.add_option(
           "--mapping", a.mapping,
-          "how to run it, e.g. \"cpu1 mc=264\"; chosen when absent. Knobs:" + knob_list());
+          "how to run it, e.g. \"cpu1 mc=264\"; chosen when absent. Knobs" + knob_list());
       return;
     case Flag::shape:
       app.add_option("--shape", a.shape,

@@ -94,9 +94,13 @@ void Machine::expect_aligned(const void* address, uint64_t bytes, int32_t line) 
 }
 
 /// A thread that asks for one value again and again waits for another block, whatever its own does
-/// meanwhile in shared memory. When each block has such a thread nobody answers.
+/// meanwhile in shared memory. When each block has such a thread, and no other can run, nobody
+/// answers.
 void Machine::ask_again(const void* address) {
   constexpr int64_t kMostAsks = 1 << 10;
+  const auto waits = [&](const Thread* other) {
+    return other->asked_since == changes_ && other->asks >= kMostAsks;
+  };
   Thread& t = *current_;
   if (t.asked_since != changes_) {
     t.asked_since = changes_;
@@ -108,7 +112,8 @@ void Machine::ask_again(const void* address) {
   const bool all = std::ranges::all_of(blocks_, [&](const Block& b) {
     return b.ended == grid_.threads || b.waits_since == changes_;
   });
-  if (all) deadlock();
+  if (all && std::ranges::all_of(ready_[0], waits) && std::ranges::all_of(ready_[1], waits))
+    deadlock();
 }
 
 void Machine::atomic(const char* name, const char* type, void* address, const void* value,

@@ -1,6 +1,7 @@
 #include "tw/emu/ejected.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fmt/format.h>
@@ -48,11 +49,18 @@ std::optional<Part> part_of(const Lines& lines, const std::string& space) {
               static_cast<size_t>(close - lines.begin())};
 }
 
+/// As it stands in a string.
+std::string escaped(const std::string& name) {
+  std::string text;
+  for (const char c : name) text += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return text;
+}
+
 /// The lines of the part without those of functions that have another form here, which must all be
 /// there, in their order; what stands between them is the owner's.
 std::string own_lines(const EjectedSource& source, const std::string& name, const Lines& lines,
                       const Part& part, const Lines& known) {
-  std::string text = fmt::format("#line {} \"{}\"\n", part.begin + 1, name);
+  std::string text = fmt::format("#line {} \"{}\"\n", part.begin + 1, escaped(name));
   size_t next = 0, last = part.begin;
   bool before_args = true;
   for (size_t i = part.begin; i < part.end; ++i) {
@@ -70,31 +78,114 @@ std::string own_lines(const EjectedSource& source, const std::string& name, cons
   return text;
 }
 
-/// How the file's own function launches a kernel.
-void read_launch(const EjectedSource& source, const Lines& lines, const Part& part,
-                 const std::string& space, LaunchSpec& spec) {
-  static const std::regex entry(R"(.*__global__ void .*?(\w+)\(const __grid_constant__ Args.*)");
-  static const std::regex cluster(R"(.*__cluster_dims__\((\d{1,2}),.*)");
-  std::smatch found;
-  spec.entry.clear();
-  for (size_t i = part.begin; i < part.end && spec.entry.empty(); ++i) {
-    if (!std::regex_match(lines[i], found, entry)) continue;
-    spec.entry = found[1];
-    spec.cluster = std::regex_match(lines[i], found, cluster) ? std::stoi(found[1]) : 1;
+/// The text without its comments; all else stays on its line.
+std::string without_comments(const std::string& text) {
+  std::string left;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    size_t end = i + 1;
+    if (c == '"' || c == '\'') {
+      while (end < text.size() && text[end] != c && text[end] != '\n')
+        end += text[end] == '\\' ? 2 : 1;
+      end = std::min(end + 1, text.size());
+      left += text.substr(i, end - i);
+    } else if (text.compare(i, 2, "//") == 0) {
+      end = std::min(text.find('\n', i), text.size());
+    } else if (text.compare(i, 2, "/*") == 0) {
+      end = std::min(text.find("*/", i), text.size() - 2) + 2;
+      left.append(static_cast<size_t>(std::count(text.begin() + static_cast<long>(i),
+                                                 text.begin() + static_cast<long>(end), '\n')),
+                  '\n');
+    } else {
+      left += c;
+    }
+    i = end;
   }
-  if (spec.entry.empty())
-    refuse_at(source, part.begin, fmt::format("namespace '{}' has no kernel", space),
-              "wanted extern \"C\" __global__ void NAME(const __grid_constant__ Args args)");
-  const std::regex launch(
-      fmt::format(R"(launch\(\(const void\*\){}::{},\s*blocks,\s*(\d{{1,4}}),\s*(\d{{1,7}}),)",
-                  space, spec.entry));
-  if (!std::regex_search(source.text, found, launch))
+  return left;
+}
+
+size_t line_at(const std::string& text, size_t at) {
+  return static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<long>(at), '\n'));
+}
+
+/// What a kernel's declaration says.
+struct Declared {
+  std::string entry;
+  int cluster = 1;
+  int most_threads = 1024;
+};
+
+/// Of the one kernel between these lines of a text without comments.
+Declared declared_in(const EjectedSource& source, const std::string& code, const Part& part,
+                     const std::string& space) {
+  const char* const kWanted =
+      "wanted extern \"C\" __global__ void NAME(const __grid_constant__ Args args)";
+  const Lines lines = lines_of(code);
+  std::string text;
+  for (size_t i = part.begin; i < part.end; ++i) text += lines[i] + "\n";
+  const std::string mark = "__global__";
+  const size_t at = text.find(mark), end = text.find("const __grid_constant__ Args", at);
+  constexpr size_t kLongest = 500;  // from one to the other
+  static const std::regex name(R"((\w+)\s*\(\s*$)"), bounds(R"(__launch_bounds__\(\s*(\d{1,5}))"),
+      cluster(R"(__cluster_dims__\(\s*(\d{1,5}))");
+  std::smatch found;
+  const std::string head = at == std::string::npos ? "" : text.substr(at, end - at);
+  if (end == std::string::npos || head.size() > kLongest || !std::regex_search(head, found, name))
+    refuse_at(source, part.begin, fmt::format("namespace '{}' has no kernel", space), kWanted);
+  Declared d{.entry = found[1]};
+  if (std::regex_search(head, found, bounds)) d.most_threads = std::stoi(found[1]);
+  if (std::regex_search(head, found, cluster)) d.cluster = std::stoi(found[1]);
+  if (const size_t next = text.find(mark, end); next != std::string::npos)
+    refuse_at(source, part.begin + line_at(text, next),
+              fmt::format("namespace '{}' has another kernel, '{}'", space, d.entry),
+              "one is launched, and judged");
+  return d;
+}
+
+/// How the file's own function launches a kernel; `spec`: how it was ejected.
+void read_launch(const EjectedSource& source, const Part& part, const std::string& space,
+                 LaunchSpec& spec) {
+  const std::string code = without_comments(source.text);
+  const Declared d = declared_in(source, code, part, space);
+  spec.entry = d.entry;
+  const std::string wanted =
+      fmt::format("launch((const void*){}::{}, blocks, THREADS, SHARED_BYTES, &args, stream)",
+                  space, spec.entry);
+  const std::string begin = wanted.substr(0, wanted.find(" blocks"));
+  const size_t at = code.find(begin);
+  if (at == std::string::npos)
     throw UserError(fmt::format("'{}' does not launch '{}'", source.path, spec.entry),
-                    fmt::format("wanted launch((const void*){}::{}, blocks, THREADS, SHARED_BYTES, "
-                                "&args, stream)",
-                                space, spec.entry));
+                    "wanted " + wanted);
+  constexpr size_t kLongest = 200;
+  static const std::regex numbers(R"(^\s*blocks,\s*(\d{1,9}),\s*(\d{1,9}),)");
+  const std::string rest = code.substr(at + begin.size(), kLongest);
+  std::smatch found;
+  const auto refuse = [&](const std::string& what, const std::string& hint) {
+    refuse_at(source, line_at(code, at), what, hint);
+  };
+  if (!std::regex_search(rest, found, numbers))
+    refuse(fmt::format("'{}' is not launched with plain numbers", spec.entry), "wanted " + wanted);
+  const GpuMachine& machine = gpu_named(source.arch);
   spec.threads = std::stoi(found[1]);
   spec.shared_bytes = std::stoll(found[2]);
+  const int most = std::min(d.most_threads, 1024);
+  if (spec.threads < 1 || spec.threads > most)
+    refuse(fmt::format("a block of {} threads", spec.threads),
+           fmt::format("wanted 1 to {}{}", most, most < 1024 ? ", by its __launch_bounds__" : ""));
+  if (spec.shared_bytes > machine.shared_per_block)
+    refuse(fmt::format("a block with {} bytes of shared memory", spec.shared_bytes),
+           fmt::format("{} has at most {}", source.arch, machine.shared_per_block));
+  if (d.cluster != spec.cluster)
+    refuse(fmt::format("'{}' has clusters of {} blocks", spec.entry, d.cluster),
+           fmt::format("wanted {}, as it was ejected: its grid is made for that", spec.cluster));
+}
+
+/// What CUDA's compiler defines.
+std::string head_of(const GpuMachine& machine) {
+  std::string version;
+  for (const char c : machine.arch)
+    if (c >= '0' && c <= '9') version += c;
+  return fmt::format("#define __CUDACC__ 1\n#define __CUDA_ARCH__ {}0\n", version);
 }
 
 /// The text before the arguments' struct: types and functions.
@@ -129,6 +220,7 @@ EjectedSource read_ejected(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   s.text.assign(std::istreambuf_iterator<char>(in), {});
   if (!in.is_open() || in.bad()) fail_file(fmt::format("cannot read '{}'", path), errno);
+  for (size_t at = 0; (at = s.text.find("\r\n", at)) != std::string::npos;) s.text.erase(at, 1);
   static const std::regex title(
       R"(// (\w+), ejected by tilewright for (\w+), ([^.\n]*)\. It is yours\.\n)"
       R"((?:// Its tiles were chosen for ([^\n]*)\.\n)?)");
@@ -148,7 +240,7 @@ struct EjectedKernels::State {
   struct Compiled {
     Specialisation facts;
     LaunchSpec launch;
-    emu::LoadedText loaded;
+    std::array<emu::LoadedText, 2> loaded;  ///< by what locals hold that nothing has written
   };
   EjectedSource source;
   Signature signature;
@@ -191,19 +283,20 @@ struct EjectedKernels::State {
     Lines wanted = lines_of(prelude_of(known));
     wanted.erase(wanted.begin());  // a comment
     Compiled k{facts, std::move(ours.launch), {}};
-    read_launch(source, lines, *part, space, k.launch);
+    read_launch(source, *part, space, k.launch);
     const std::string text =
-        fmt::format("#line {} \"tilewright\"\n{}\n{}", kPreludeLine, prelude_of(ours.text),
-                    own_lines(source, file_name(), lines, *part, wanted));
+        fmt::format("#line {} \"tilewright\"\n{}\n{}{}", kPreludeLine, prelude_of(ours.text),
+                    head_of(machine), own_lines(source, file_name(), lines, *part, wanted));
     try {
-      k.loaded = emu::load_text(text, k.launch.entry);
+      k.loaded[0] = emu::load_text(text, k.launch.entry);
+      k.loaded[1] = emu::load_text(text, k.launch.entry, emu::Unset::zeros);
     } catch (const InternalError& e) {
       // "...: FILE:LINE:COLUMN: error: WHAT"
       const size_t at = e.message().find(file_name() + ":");
       throw UserError(fmt::format("the emulator cannot compile '{}': {}", source.path,
                                   e.message().substr(at == std::string::npos ? 0 : at)));
     }
-    k.loaded.file = file_name();
+    for (emu::LoadedText& loaded : k.loaded) loaded.file = file_name();
     kernels.push_back(std::move(k));
   }
 };
@@ -231,7 +324,8 @@ void EjectedKernels::run(size_t k, const std::vector<TensorView>& inputs,
   }
   const State::Compiled& kernel = state_->kernels[taken];
   state_->ran |= uint64_t{1} << taken;
-  emu::run_call(kernel.loaded, state_->source.text, kernel.launch, call, state_->launches++);
+  const uint64_t launch = state_->launches++;
+  emu::run_call(kernel.loaded[launch % 2], state_->source.text, kernel.launch, call, launch);
 }
 
 }  // namespace tw

@@ -88,6 +88,9 @@ void Machine::start_block(Block& block, int64_t number) {
   ++changes_;
   block.arrived = block.ended = 0;
   memory_.forget(block.shared);
+  const Region& shared = memory_.region(block.shared);
+  released_.erase(released_.lower_bound(shared.begin),
+                  released_.lower_bound(shared.begin + shared.bytes));
   block.mbarriers.clear();
   block.named = {};
   block.groups = std::vector<WarpGroup>(static_cast<size_t>(grid_.threads / kGroupThreads));
@@ -174,8 +177,10 @@ void Machine::switch_to(Thread& t) {
 void Machine::make_ready(Thread& t) { ready_[t.starved ? 1 : 0].push_back(&t); }
 
 Thread* Machine::pick() {
-  constexpr uint32_t kMercy = 256;  // who waits in a loop for the starved gets there in the end
-  const bool second = ready_[0].empty() || (!ready_[1].empty() && random_.below(kMercy) == 0);
+  // Who waits in a loop for the starved gets there in the end.
+  constexpr int64_t kPatience = 1 << 12;
+  const uint32_t mercy = idle_ > kPatience ? 2 : 256;
+  const bool second = ready_[0].empty() || (!ready_[1].empty() && random_.below(mercy) == 0);
   std::deque<Thread*>& from = ready_[second ? 1 : 0];
   if (from.empty()) return nullptr;
   if (!in_turn_) std::swap(from.front(), from[random_.below(static_cast<uint32_t>(from.size()))]);

@@ -27,12 +27,13 @@ const std::vector<std::string> kFlags = {"-std=c++17",
                                          "-fno-math-errno",
                                          "-ffp-contract=fast",
                                          "-fno-exceptions",
-                                         "-ftrivial-auto-var-init=pattern",
                                          "-w",
                                          "-pipe"};
 
-std::vector<std::string> flags_of(const Compiler& compiler) {
+std::vector<std::string> flags_of(const Compiler& compiler, Unset unset) {
   std::vector<std::string> flags = kFlags;
+  flags.push_back(unset == Unset::zeros ? "-ftrivial-auto-var-init=zero"
+                                        : "-ftrivial-auto-var-init=pattern");
   // clang takes a read for seen where a write of the same place follows.
   if (compiler.family == CompilerFamily::clang)
     flags.insert(flags.end(), {"-mllvm", "-tsan-instrument-read-before-write=1"});
@@ -46,15 +47,15 @@ T symbol(const Module& module, const char* name) {
   return reinterpret_cast<T>(found);
 }
 
-std::shared_ptr<const Module> module_of(const std::string& text) {
-  const std::string key = fmt::format("emulated\n{}{}", compiler_identity(), text);
+std::shared_ptr<const Module> module_of(const std::string& text, Unset unset) {
+  const std::string key = fmt::format("emulated\n{}{}", compiler_identity(unset), text);
   const std::shared_ptr<Cache> cache = Cache::of_environment();
   if (auto loaded = cache->load(key)) return loaded->module;
   const Cache::Turn turn(*cache, key);
   if (turn.waited()) {
     if (auto loaded = cache->load(key)) return loaded->module;
   }
-  return cache->store(key, "", compile_text(text), text).module;
+  return cache->store(key, "", compile_text(text, unset), text).module;
 }
 
 }  // namespace
@@ -67,19 +68,19 @@ std::string with_starter(const std::string& text, const std::string& entry) {
       text, entry);
 }
 
-std::string compiler_identity() {
+std::string compiler_identity(Unset unset) {
   const Compiler compiler = find_compiler();
   return fmt::format("compiler {}\nflags {}\n", compiler.identity,
-                     fmt::join(flags_of(compiler), " "));
+                     fmt::join(flags_of(compiler, unset), " "));
 }
 
-std::string compile_text(const std::string& text) {
+std::string compile_text(const std::string& text, Unset unset) {
   const Compiler compiler = find_compiler();
-  return compile_shared(compiler, flags_of(compiler), text);
+  return compile_shared(compiler, flags_of(compiler, unset), text);
 }
 
-LoadedText load_text(const std::string& text, const std::string& entry) {
-  return loaded_text(module_of(with_starter(text, entry)));
+LoadedText load_text(const std::string& text, const std::string& entry, Unset unset) {
+  return loaded_text(module_of(with_starter(text, entry), unset));
 }
 
 LoadedText loaded_text(std::shared_ptr<const Module> module) {

@@ -9,11 +9,11 @@ namespace tw::emu {
 void Machine::shuffle(Warp& warp, const std::string& kind) {
   for (Thread* t : warp.lanes) {
     if (!t || !t->call.kind) continue;
-    const int argument = t->call.argument;
+    const int argument = t->call.argument & (kLanes - 1);  // hardware takes five bits
     int from = kind == "tw_shuffle_xor"  ? t->lane ^ argument
                : kind == "tw_shuffle_up" ? t->lane - argument
-                                         : argument % kLanes;
-    if (from < 0 || from >= kLanes) from = t->lane;
+                                         : argument;
+    if (from < 0) from = t->lane;
     const Thread* source = warp.lanes[static_cast<size_t>(from)];
     if (source && source->call.kind) {
       std::memcpy(t->call.out, source->call.in, t->call.bytes);
