@@ -262,6 +262,13 @@ struct EjectedKernels::State {
   /// What reports call the file: its name without the folder.
   std::string file_name() const { return std::filesystem::path(source.path).filename(); }
 
+  /// By what its compiler said: "...: FILE:LINE:COLUMN: error: WHAT".
+  [[noreturn]] void refuse_text(const std::string& said) const {
+    const size_t at = said.find(file_name() + ":");
+    throw UserError(fmt::format("the emulator cannot compile '{}': {}", source.path,
+                                said.substr(at == std::string::npos ? 0 : at)));
+  }
+
   void add(const Program& p, const std::string& space, const Specialisation& facts) {
     const Lines lines = lines_of(source.text);
     const std::optional<Part> part = part_of(lines, space);
@@ -291,10 +298,10 @@ struct EjectedKernels::State {
       k.loaded[0] = emu::load_text(text, k.launch.entry);
       k.loaded[1] = emu::load_text(text, k.launch.entry, emu::Unset::zeros);
     } catch (const InternalError& e) {
-      // "...: FILE:LINE:COLUMN: error: WHAT"
-      const size_t at = e.message().find(file_name() + ":");
-      throw UserError(fmt::format("the emulator cannot compile '{}': {}", source.path,
-                                  e.message().substr(at == std::string::npos ? 0 : at)));
+      refuse_text(e.message());
+    } catch (const EnvError& e) {  // a header that is not there
+      if (e.message().find(file_name() + ":") == std::string::npos) throw;
+      refuse_text(e.message());
     }
     for (emu::LoadedText& loaded : k.loaded) loaded.file = file_name();
     kernels.push_back(std::move(k));

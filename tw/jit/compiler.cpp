@@ -128,7 +128,7 @@ static bool holds_any(const std::string& text, std::initializer_list<const char*
 /// True for a line that finds fault with a place in the text: "FILE:LINE: error: WHAT". What the
 /// driver, assembler and linker say of themselves names no line; fatal errors are of missing files.
 static bool is_diagnosis(const std::string& line) {
-  for (const char* mark : {": error: ", ": fatal error: ", ": internal compiler error: "}) {
+  for (const char* mark : {": error: ", ": internal compiler error: "}) {
     const size_t at = line.find(mark);
     if (at == std::string::npos || at == 0 || line[at - 1] < '0' || line[at - 1] > '9') continue;
     return !holds_any(line.substr(at), {"out of memory", "annot allocate memory"});
