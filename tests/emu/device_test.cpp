@@ -66,7 +66,8 @@ TEST(EmuDevice, AFaultIsAnError) {
   const Tensor x = empty(d, f32, {8}), y = empty(d, f32, {1});
   for (int64_t i = 0; i < 8; ++i) set(x, i, static_cast<double>(i));
   const ScopedEnv seed("TW_EMU_SEED", "7");
-  TW_EXPECT_ERROR(DeviceError, "TW_EMU_SEED=7 gives a first launch this schedule", [&] { k({x}, {y}); });
+  TW_EXPECT_ERROR(DeviceError, "TW_EMU_SEED=7 gives a first launch this schedule",
+                  [&] { k({x}, {y}); });
   TW_EXPECT_ERROR(DeviceError, "race: ", [&] { k({x}, {y}); });
 }
 
