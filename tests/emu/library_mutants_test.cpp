@@ -25,7 +25,7 @@ namespace {
 
 using kernels::Problem;
 
-constexpr int kSecondsOfLibrary = 10;  // of one process; four turns of a text take less than eight
+constexpr int kSecondsOfLibrary = 10;  // of one process; all turns of a text take less
 
 /// Then all problems had all values.
 uint64_t turns_of(const LibraryText& text) { return values_of(*text.entry).size(); }

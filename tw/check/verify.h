@@ -49,10 +49,10 @@ enum class Values {
   scaled
 };
 
-/// How tensors lie. unaligned: one element past alignment. padded: gaps between rows. transposed:
-/// first axis contiguous. spread: every other element. reversed: last axis runs backward. expanded:
-/// inputs repeat along their first axis (stride 0), outputs are contiguous. gapped: gaps between
-/// rows that begin at multiples of 16 bytes, and between matrices.
+/// How tensors lie. unaligned: one element past alignment. padded: gaps between rows, and between
+/// matrices. transposed: first axis contiguous. spread: every other element. reversed: last axis
+/// runs backward. expanded: inputs repeat along their first axis (stride 0), outputs are
+/// contiguous. gapped: as padded, with rows that begin at multiples of 16 bytes.
 enum class Layout { contiguous, unaligned, padded, transposed, spread, reversed, expanded, gapped };
 
 const char* name(Values v);

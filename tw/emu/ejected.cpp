@@ -11,6 +11,7 @@
 
 #include "tw/base/error.h"
 #include "tw/emit/cpu/emit_cpu.h"
+#include "tw/emit/cuda/eject_cuda.h"
 #include "tw/emit/cuda/emit_cuda.h"
 #include "tw/emu/impl/run.h"
 #include "tw/passes/pipeline.h"
@@ -180,14 +181,6 @@ void read_launch(const EjectedSource& source, const Part& part, const std::strin
            fmt::format("wanted {}, as it was ejected: its grid is made for that", spec.cluster));
 }
 
-/// What CUDA's compiler defines.
-std::string head_of(const GpuMachine& machine) {
-  std::string version;
-  for (const char c : machine.arch)
-    if (c >= '0' && c <= '9') version += c;
-  return fmt::format("#define __CUDACC__ 1\n#define __CUDA_ARCH__ {}0\n", version);
-}
-
 /// The text before the arguments' struct: types and functions.
 std::string prelude_of(const std::string& text) {
   return text.substr(0, text.find("struct Args {"));
@@ -291,9 +284,10 @@ struct EjectedKernels::State {
     wanted.erase(wanted.begin());  // a comment
     Compiled k{facts, std::move(ours.launch), {}};
     read_launch(source, *part, space, k.launch);
-    const std::string text =
-        fmt::format("#line {} \"tilewright\"\n{}\n{}{}", kPreludeLine, prelude_of(ours.text),
-                    head_of(machine), own_lines(source, file_name(), lines, *part, wanted));
+    const std::string text = fmt::format(
+        "#line {} \"tilewright\"\n{}\n#define __CUDACC__ 1\n#define __CUDA_ARCH__ {}\n{}",
+        kPreludeLine, prelude_of(ours.text), arch_number(machine.arch),
+        own_lines(source, file_name(), lines, *part, wanted));
     try {
       k.loaded[0] = emu::load_text(text, k.launch.entry);
       k.loaded[1] = emu::load_text(text, k.launch.entry, emu::Unset::zeros);

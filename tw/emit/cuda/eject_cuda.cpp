@@ -55,14 +55,6 @@ struct Variant {
   int64_t most_blocks = 0;
 };
 
-/// 900 of "sm_90a": what __CUDA_ARCH__ is.
-int arch_number(const std::string& arch) {
-  int n = 0;
-  const size_t at = arch.find('_') + 1;
-  std::from_chars(arch.data() + at, arch.data() + arch.size(), n);
-  return 10 * n;
-}
-
 void open_file(const GpuMachine& machine, Writer& out) {
   out.line(fmt::format(R"(#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < {}
 #error "this kernel was ejected for {}"
@@ -207,6 +199,13 @@ std::string header_of(const std::vector<Variant>& all, const Program& p, const N
 
 }  // namespace
 }  // namespace cuda
+
+int arch_number(const std::string& arch) {
+  int n = 0;
+  const size_t at = arch.find('_') + 1;
+  std::from_chars(arch.data() + at, arch.data() + arch.size(), n);
+  return 10 * n;
+}
 
 Ejected eject_cuda(const LoweredFor& usual, const LoweredFor& other, const GpuMachine& machine,
                    const Mapping& mapping, const EjectNames& words) {

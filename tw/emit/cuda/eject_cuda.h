@@ -11,6 +11,9 @@ struct LoweredFor {
   Specialisation facts;
 };
 
+/// 900 of "sm_90a": what __CUDA_ARCH__ is.
+int arch_number(const std::string& arch);
+
 /// CUDA source for programs lowered by cuda_passes(): `usual`, under facts of addresses perhaps,
 /// for calls that have them, and `other`, the same without those facts, for all other calls. Unit
 /// and zero strides are the same in both, and checked by the function. UserError as eject_cpu().

@@ -24,7 +24,7 @@ const char* const kLoadRun =
 })";
 
 const char* const kEmulatedLoadRun =
-    R"(template <class P> __attribute__((always_inline)) inline P tw_load_run(const void* p) {
+    R"(template <class P> __forceinline__ P tw_load_run(const void* p) {
   P v;
   __builtin_memcpy(&v, p, sizeof v);
   return v;
@@ -100,8 +100,7 @@ std::vector<ThreadFunction> warp_functions() {
       {"Pack", "", "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };",
        "template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };"},
       {"tw_store_run", "Pack", kStoreRun,
-       "template <class P> __attribute__((always_inline)) inline void tw_store_run(void* p, P v) "
-       "{\n"
+       "template <class P> __forceinline__ void tw_store_run(void* p, P v) {\n"
        "  __builtin_memcpy(p, &v, sizeof v);\n}"},
       {"tw_load_run", "Pack", kLoadRun, kEmulatedLoadRun},
       both("tw_part", kPart),
