@@ -27,6 +27,8 @@ constexpr double kChunkSeconds = 30e-6, kStirShare = 0.01, kPairSeconds = 400e-9
 // calls. Over all slices they may be further, and by the time in which others had the CPU.
 constexpr double kClockShare = 0.02, kClockSeconds = 0.3e-3, kBesideShare = 0.05;
 constexpr double kDelayShare = 0.2, kDelaySeconds = 1e-3;
+// The CPU time of a thread that runs elsewhere is counted at ticks, of 10 ms at most: late by half.
+constexpr double kTickSeconds = 5e-3;
 constexpr double kLeastClock = 0.95;  // of the processor's fastest
 constexpr int kLeastVerified = 4;     // outputs of a contestant, however long references take
 
@@ -295,13 +297,22 @@ class Race {
           r.result.name, t.cpu * 1e3, t.judge * 1e3, threads, threads == 1 ? "" : "s"));
     const double least = t.judge * (1 - kDelayShare) - kDelaySeconds * t.slices - t.late;
     const double beside = 2 * kBesideShare * t.span + slack;
-    if (t.span > t.judge + slack || t.span < least - t.late_worker || t.counted < cpu - slack ||
-        t.told + t.brought < busy - beside ||
-        std::abs(t.span - t.wall - t.brought) > beside + t.late_worker)
-      throw DeviceError(
-          fmt::format("contestant '{}': its process counted {:.4g} ms for calls that took {:.4g} "
-                      "ms, its clock is not the judge's",
-                      r.result.name, t.wall * 1e3, t.judge * 1e3));
+    const auto expect = [&r](bool holds, std::string_view what, double got, double seen) {
+      if (!holds)
+        throw DeviceError(
+            fmt::format("contestant '{}': its process counted {:.4g} ms {} {:.4g} ms, its clock is "
+                        "not the judge's",
+                        r.result.name, got * 1e3, what, seen * 1e3));
+    };
+    expect(t.span <= t.judge + slack && t.span >= least - t.late_worker,
+           "from first to last call, which took the judge", t.span, t.judge);
+    const double ticks = kTickSeconds * (threads - 1) * t.slices;
+    expect(t.counted >= cpu - slack - ticks, "of CPU time, of which the system counted", t.counted,
+           t.cpu);
+    expect(t.told + t.brought >= busy - beside, "in calls, which used CPU time of",
+           t.told + t.brought, t.cpu);
+    expect(std::abs(t.span - t.wall - t.brought) <= beside + t.late_worker,
+           "in calls, but from first to last", t.wall + t.brought, t.span);
   }
 
   Slice time_slice(Racer& r) {
