@@ -245,6 +245,7 @@ class Race {
                      {"seed", random_()}});
     r.process->hear(settings_.timeout_s);
     const double late = waited_s(), late_worker = r.process->waited_s();
+    const double stolen = machine_time().stolen;
     const double cpu = r.process->cpu_s(), start = seconds(CLOCK_MONOTONIC);
     r.process->tell({{"go", "on"}});
     r.process->hear(settings_.timeout_s);
@@ -253,6 +254,10 @@ class Race {
             r.process->cpu_s() - cpu,
             waited_s() - late,
             r.process->waited_s() - late_worker};
+    // Whose time the host took is not told: either's.
+    const double lost = machine_time().stolen - stolen;
+    run.late_s += lost;
+    run.late_worker_s += lost;
     r.process->tell({{"go", "on"}});
     run.reply = r.process->hear(settings_.timeout_s);
     return run;
@@ -367,7 +372,8 @@ class Race {
 
   /// CPU time that nobody of ours used since the machine started.
   double foreign_cpu() const {
-    double sum = machine_cpu_s() - seconds(CLOCK_PROCESS_CPUTIME_ID);
+    const MachineTime machine = machine_time();
+    double sum = machine.busy + machine.stolen - seconds(CLOCK_PROCESS_CPUTIME_ID);
     for (const Racer& r : racers_)
       if (r.process) sum -= r.process->cpu_s();
     return sum;

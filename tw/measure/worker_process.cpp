@@ -223,12 +223,13 @@ int64_t WorkerProcess::data_bytes() const {
   return data * sysconf(_SC_PAGESIZE);
 }
 
-double machine_cpu_s() {
+MachineTime machine_time() {
   std::ifstream stat("/proc/stat");
   std::string cpu;
   double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
   stat >> cpu >> user >> nice >> system >> idle >> wait >> irq >> soft >> steal;
-  return (user + nice + system + irq + soft + steal) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  return {(user + nice + system + irq + soft) / ticks, steal / ticks};
 }
 
 }  // namespace tw::measure

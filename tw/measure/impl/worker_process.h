@@ -53,8 +53,11 @@ class WorkerProcess {
 /// Of this thread, as WorkerProcess::waited_s(). Both are 0 where the system does not count it.
 double waited_s();
 
-/// Busy and stolen time of all CPUs of the machine since it started (/proc/stat, in steps of 10
-/// ms).
-double machine_cpu_s();
+/// Of all CPUs of the machine since it started, in seconds (/proc/stat, in steps of 10 ms).
+struct MachineTime {
+  double busy = 0, stolen = 0;  // stolen: something was ready, but the host ran another machine
+};
+
+MachineTime machine_time();
 
 }  // namespace tw::measure
