@@ -39,6 +39,7 @@ struct Tally {
   double span = 0, judge = 0;        // from the first to the last, as it and the judge counted
   double counted = 0, cpu = 0;       // CPU time then, as it and the system counted
   double late = 0, late_worker = 0;  // in which the judge and it were ready, but others ran
+  double stolen = 0;                 // that the host took from either
   int slices = 0;
 };
 
@@ -229,7 +230,7 @@ class Race {
   /// What a worker said of its calls, and what the judge saw of them.
   struct Run {
     json reply;
-    double span_s, cpu_s, late_s, late_worker_s;
+    double span_s, cpu_s, late_s, late_worker_s, stolen_s = 0;
   };
 
   Run ask_run(Racer& r, int64_t calls, int64_t warm) {
@@ -254,10 +255,7 @@ class Race {
             r.process->cpu_s() - cpu,
             waited_s() - late,
             r.process->waited_s() - late_worker};
-    // Whose time the host took is not told: either's.
-    const double lost = machine_time().stolen - stolen;
-    run.late_s += lost;
-    run.late_worker_s += lost;
+    run.stolen_s = std::min(run.span_s, machine_time().stolen - stolen);
     r.process->tell({{"go", "on"}});
     run.reply = r.process->hear(settings_.timeout_s);
     return run;
@@ -271,7 +269,7 @@ class Race {
     // only while the judge is late.
     const double counted =
         run.reply.value("counted", run.reply.at("cpu").get<double>() + span - wall);
-    const double copied = std::min(run.reply.value("copying", 0.0), run.late_s);
+    const double copied = std::min(run.reply.value("copying", 0.0), run.late_s + run.stolen_s);
     const bool told_cpu = job_.task.threads == 1 && run.reply.contains("counted");
     Tally& t = r.sum;
     t.wall += wall;
@@ -283,6 +281,7 @@ class Race {
     t.cpu += run.cpu_s - copied;
     t.late += run.late_s;
     t.late_worker += run.late_worker_s;
+    t.stolen += run.stolen_s;
     ++t.slices;
     return run.span_s - span <= kClockShare * run.span_s + kClockSeconds &&
            span - wall - brought <= kBesideShare * span + kClockSeconds;
@@ -300,7 +299,8 @@ class Race {
       throw DeviceError(fmt::format(
           "contestant '{}' used {:.4g} ms of CPU time in {:.4g} ms, for a task of {} thread{}",
           r.result.name, t.cpu * 1e3, t.judge * 1e3, threads, threads == 1 ? "" : "s"));
-    const double least = t.judge * (1 - kDelayShare) - kDelaySeconds * t.slices - t.late;
+    const double least =
+        t.judge * (1 - kDelayShare) - kDelaySeconds * t.slices - t.late - t.late_worker - t.stolen;
     const double beside = 2 * kBesideShare * t.span + slack;
     const auto expect = [&r](bool holds, std::string_view what, double got, double seen) {
       if (!holds)
@@ -309,14 +309,14 @@ class Race {
                         "not the judge's",
                         r.result.name, got * 1e3, what, seen * 1e3));
     };
-    expect(t.span <= t.judge + slack && t.span >= least - t.late_worker,
+    expect(t.span <= t.judge + slack && t.span >= least,
            "from first to last call, which took the judge", t.span, t.judge);
     const double ticks = kTickSeconds * (threads - 1) * t.slices;
     expect(t.counted >= cpu - slack - ticks, "of CPU time, of which the system counted", t.counted,
            t.cpu);
     expect(t.told + t.brought >= busy - beside, "in calls, which used CPU time of",
            t.told + t.brought, t.cpu);
-    expect(std::abs(t.span - t.wall - t.brought) <= beside + t.late_worker,
+    expect(std::abs(t.span - t.wall - t.brought) <= beside + t.late_worker + t.stolen,
            "in calls, but from first to last", t.wall + t.brought, t.span);
   }
 
