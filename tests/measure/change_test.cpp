@@ -78,8 +78,8 @@ Change between(int before_ns, int after_ns, const char* kind = "honest") {
   s.most_rounds = 3;
   s.round.worker = TW_WORKER;
   s.round.blocks = 2;
-  s.round.slice_s = 0.002;
-  s.round.repeats = 0;
+  s.round.slice_s = 0.005;
+  s.round.repeats = 100;  // of slices in which the machine did something else
   return change_between(filling(), {"before", "honest", std::to_string(before_ns)},
                         {"after", kind, std::to_string(after_ns), TW_WORKER}, s);
 }

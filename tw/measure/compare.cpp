@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tw/base/error.h"
+#include "tw/measure/impl/clocks.h"
 #include "tw/measure/impl/exchange.h"
 #include "tw/measure/impl/worker_process.h"
 
@@ -23,25 +24,8 @@ constexpr int kWarmSets = 3, kMostSets = 256, kMostCalls = 1 << 24;
 
 // Inputs change before every so many calls as take this long, for a hundredth of it.
 constexpr double kChunkSeconds = 30e-6, kStirShare = 0.01, kPairSeconds = 400e-9;
-// How far clocks may be apart, for messages take their time; and what a slice may take beside its
-// calls. Over all slices they may be further, and by the time in which others had the CPU.
-constexpr double kClockShare = 0.02, kClockSeconds = 0.3e-3, kBesideShare = 0.05;
-constexpr double kDelayShare = 0.2, kDelaySeconds = 1e-3;
-// The CPU time of a thread that runs elsewhere is counted at ticks, of 10 ms at most: late by half.
-constexpr double kTickSeconds = 5e-3;
 constexpr double kLeastClock = 0.95;  // of the processor's fastest
 constexpr int kLeastVerified = 4;     // outputs of a contestant, however long references take
-
-/// Of all slices of a contestant, in seconds.
-struct Tally {
-  double wall = 0, told = 0;         // its calls by its clock, and what its time is made of
-  double brought = 0;                // in which tensors were brought to where it computes
-  double span = 0, judge = 0;        // from the first to the last, as it and the judge counted
-  double counted = 0, cpu = 0;       // CPU time then, as it and the system counted
-  double late = 0, late_worker = 0;  // in which the judge and it were ready, but others ran
-  double stolen = 0;                 // that the host took from either
-  int slices = 0;
-};
 
 struct Slice {
   double wall_us = 0, cpu_us = 0;  // of one call
@@ -67,12 +51,13 @@ double clock_rate() {
 
 /// One contestant with its process; out of the race once it failed.
 struct Racer {
+  explicit Racer(int threads) : clocks(threads) {}
   Measured result;
   std::unique_ptr<WorkerProcess> process;
   int64_t calls = 1;  // of one slice
   double call_s = 0;
   std::vector<Slice> slices;
-  Tally sum;
+  Clocks clocks;
   bool in() const { return result.failure.empty(); }
   double median_us() const { return median(result.block_us); }
 };
@@ -92,7 +77,7 @@ class Race {
       scratch_.push_back(host_tensor(u8, {std::max<int64_t>(span_bytes(t), 1)}));
     fill();
     for (const ContestantSpec& spec : specs) {
-      Racer& racer = racers_.emplace_back();
+      Racer& racer = racers_.emplace_back(job.task.threads);
       racer.result.name = spec.name;
       guarded(racer, [&] { open(racer, spec); });
     }
@@ -109,7 +94,7 @@ class Race {
     }
     if (fastest_clock_ > 0) out_.least_clock = slowest_clock_ / fastest_clock_;
     for (Racer& r : racers_) {
-      guarded(r, [&] { expect_clock(r); });
+      guarded(r, [&] { r.clocks.expect(r.result.name); });
       if (r.in()) r.result.time_us = median_interval(r.result.block_us);
       out_.all.push_back(std::move(r.result));
     }
@@ -206,7 +191,7 @@ class Race {
   void calibrate(Racer& r) {
     r.process->resume();
     for (r.calls = 1; r.calls < kMostCalls; r.calls *= 4) {
-      const double wall = ask_run(r, r.calls, 1).reply.at("wall");
+      const double wall = ask_run(r, r.calls, 1).times.wall;
       r.call_s = wall / static_cast<double>(r.calls);
       if (wall > settings_.slice_s / 4) break;
     }
@@ -230,7 +215,7 @@ class Race {
   /// What a worker said of its calls, and what the judge saw of them.
   struct Run {
     json reply;
-    double span_s, cpu_s, late_s, late_worker_s, stolen_s = 0;
+    SliceTimes times;
   };
 
   Run ask_run(Racer& r, int64_t calls, int64_t warm) {
@@ -250,74 +235,23 @@ class Race {
     const double cpu = r.process->cpu_s(), start = seconds(CLOCK_MONOTONIC);
     r.process->tell({{"go", "on"}});
     r.process->hear(settings_.timeout_s);
-    Run run{{},
-            seconds(CLOCK_MONOTONIC) - start,
-            r.process->cpu_s() - cpu,
-            waited_s() - late,
-            r.process->waited_s() - late_worker};
-    run.stolen_s = std::min(run.span_s, machine_time().stolen - stolen);
+    Run run;
+    SliceTimes& t = run.times;
+    t.judge = seconds(CLOCK_MONOTONIC) - start;
+    t.used = r.process->cpu_s() - cpu;
+    t.late = waited_s() - late;
+    t.late_worker = r.process->waited_s() - late_worker;
+    t.stolen = std::min(t.judge, machine_time().stolen - stolen);
     r.process->tell({{"go", "on"}});
     run.reply = r.process->hear(settings_.timeout_s);
+    t.wall = run.reply.at("wall");
+    t.cpu = run.reply.at("cpu");
+    t.span = run.reply.at("span");
+    // Workers of earlier versions say no more.
+    t.counted = run.reply.value("counted", t.cpu + t.span - t.wall);
+    t.brought = run.reply.value("brought", 0.0);
+    t.copying = run.reply.value("copying", 0.0);
     return run;
-  }
-
-  /// Adds up a slice. False when its clocks are further apart than messages take.
-  bool count(Racer& r, const Run& run) {
-    const double wall = run.reply.at("wall"), span = run.reply.at("span");
-    const double brought = run.reply.value("brought", 0.0);
-    // Workers of earlier versions say no more. The copying of outputs is counted with the calls
-    // only while the judge is late.
-    const double counted =
-        run.reply.value("counted", run.reply.at("cpu").get<double>() + span - wall);
-    const double copied = std::min(run.reply.value("copying", 0.0), run.late_s + run.stolen_s);
-    const bool told_cpu = job_.task.threads == 1 && run.reply.contains("counted");
-    Tally& t = r.sum;
-    t.wall += wall;
-    t.brought += brought;
-    t.told += told_cpu ? std::min(wall, run.reply.at("cpu").get<double>()) : wall;
-    t.span += span;
-    t.judge += run.span_s;
-    t.counted += counted;
-    t.cpu += run.cpu_s - copied;
-    t.late += run.late_s;
-    t.late_worker += run.late_worker_s;
-    t.stolen += run.stolen_s;
-    ++t.slices;
-    return run.span_s - span <= kClockShare * run.span_s + kClockSeconds &&
-           span - wall - brought <= kBesideShare * span + kClockSeconds;
-  }
-
-  /// Calls took the judge longer than the worker, for messages take time; the worker counts the CPU
-  /// time that the system counts, and no less time than its threads took of it; and there is little
-  /// beside the calls. One that takes more CPUs than it was given is faster by them. Only times of
-  /// clocks that run on while others have the CPU may be apart by so much.
-  void expect_clock(const Racer& r) const {
-    const Tally& t = r.sum;
-    const double slack = kClockSeconds * t.slices, threads = job_.task.threads;
-    const double cpu = t.cpu * (1 - kClockShare), busy = cpu / threads - slack;
-    if (busy > t.judge)
-      throw DeviceError(fmt::format(
-          "contestant '{}' used {:.4g} ms of CPU time in {:.4g} ms, for a task of {} thread{}",
-          r.result.name, t.cpu * 1e3, t.judge * 1e3, threads, threads == 1 ? "" : "s"));
-    const double least =
-        t.judge * (1 - kDelayShare) - kDelaySeconds * t.slices - t.late - t.late_worker - t.stolen;
-    const double beside = 2 * kBesideShare * t.span + slack;
-    const auto expect = [&r](bool holds, std::string_view what, double got, double seen) {
-      if (!holds)
-        throw DeviceError(
-            fmt::format("contestant '{}': its process counted {:.4g} ms {} {:.4g} ms, its clock is "
-                        "not the judge's",
-                        r.result.name, got * 1e3, what, seen * 1e3));
-    };
-    expect(t.span <= t.judge + slack && t.span >= least,
-           "from first to last call, which took the judge", t.span, t.judge);
-    const double ticks = kTickSeconds * (threads - 1) * t.slices;
-    expect(t.counted >= cpu - slack - ticks, "of CPU time, of which the system counted", t.counted,
-           t.cpu);
-    expect(t.told + t.brought >= busy - beside, "in calls, which used CPU time of",
-           t.told + t.brought, t.cpu);
-    expect(std::abs(t.span - t.wall - t.brought) <= beside + t.late_worker + t.stolen,
-           "in calls, but from first to last", t.wall + t.brought, t.span);
   }
 
   Slice time_slice(Racer& r) {
@@ -333,8 +267,10 @@ class Race {
       verify(r, kept.at("set"), kept.at("pairs"), slot++);
     r.process->stop();
     const double calls_per_us = static_cast<double>(calls) * 1e-6;
-    const double wall = run.reply.at("wall"), cpu = run.reply.at("cpu");
-    return {wall / calls_per_us, cpu / calls_per_us, count(r, run)};
+    if (r.clocks.add(run.times))
+      return {run.times.wall / calls_per_us, run.times.cpu / calls_per_us};
+    const double judged = r.clocks.judged(run.times) / calls_per_us;
+    return {judged, judged, false};
   }
 
   /// Some references take long: no more of them than the time for timing allows, beyond a few.
