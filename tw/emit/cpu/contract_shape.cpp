@@ -6,7 +6,7 @@
 
 namespace tw::cpu {
 
-static constexpr int64_t kLargeFirstCache = 48 << 10;
+static constexpr int64_t kLargeFirstCache = 48 << 10, kLargeSecondCache = 1 << 20;
 
 std::vector<int> ContractShape::heights() const {
   std::vector<int> all{rows};
@@ -22,8 +22,9 @@ std::vector<int> ContractShape::heights() const {
 // In place: on 48 KB (12 ways) and 2 MB, A up to L2 and B up to a quarter of it beat packed ones by
 // 2 to 5 % from 128 to 512 (Sapphire Rapids), whatever sets B's rows fall on; a second cache that
 // gives a line a cycle hides that. Streams of B: 4 rows fetched 512 bytes ahead reach 18.7 GB/s, 8
-// that are not 17.2 (the same); on Zen 3 fetching loses 10 %. On 32 KB and 512 KB they were
-// measured together, up to 128 KB.
+// that are not 17.2 (the same); on Zen 3 fetching loses 10 %. On 32 KB and 1 MB (Zen 4), both up to
+// L2 beat packed ones by 2 to 4 % from 128 to 512, A beyond it loses 4 %. On 32 KB and 512 KB they
+// were measured together, up to 128 KB.
 ContractShape choose_contract_shape(const CpuMachine& machine, const Mapping& mapping, DType type) {
   ContractShape s;
   s.type = type;
@@ -41,9 +42,11 @@ ContractShape choose_contract_shape(const CpuMachine& machine, const Mapping& ma
   s.row_block = round_up(mapping.get("mc", std::max<int64_t>(height, s.rows)), s.rows);
   s.col_block = round_up(mapping.get("nc", 2048), s.cols());
   const bool large = machine.l1d >= kLargeFirstCache;
-  s.b_in_place_bytes = mapping.get("ip", machine.l2 / (large ? 4 : 8) >> 10) << 10;
+  const bool fast = machine.l2 >= kLargeSecondCache;
+  const int64_t in_place = machine.l2 / (large ? 4 : fast ? 1 : 8);
+  s.b_in_place_bytes = mapping.get("ip", in_place >> 10) << 10;
   s.a_in_place_bytes = s.b_in_place_bytes * (large ? 4 : 1);
-  s.minds_crowds = !large;
+  s.minds_crowds = !fast;
   s.stream_ahead = large ? 512 : 0;
   return s;
 }
