@@ -10,6 +10,7 @@
 
 #include "tests/check/product.h"
 #include "tests/support/burners.h"
+#include "tests/support/expect_error.h"
 
 namespace tw::check {
 namespace {
@@ -175,15 +176,18 @@ TEST(Judge, ARefusalIsNoFault) {
   Case other = product_case(8, 8, 8);
   other.task.op = "softmax";
   Judge judge({"plain", "peer", TW_ZOO "/honest_plain.so"}, settings_here());
-  judge.check(other);
+  EXPECT_FALSE(judge.check(other));
+  EXPECT_FALSE(judge.endure(other));
+  EXPECT_FALSE(judge.time(other));
   EXPECT_EQ(judge.ruling().fault, "");
   EXPECT_EQ(judge.ruling().refused, 1);
+  EXPECT_THAT(judge.ruling().refusals, testing::SizeIs(3));
+  EXPECT_THAT(judge.ruling().refusals[0], HasSubstr("does not do softmax: "));
 }
 
-TEST(Judge, WhatDoesNotLoadIsRejected) {
+TEST(Judge, WhatDoesNotLoadIsNoCallable) {
   Judge judge({"none", "peer", "/nonexistent.so"}, settings_here());
-  judge.check(product_case(8, 8, 8));
-  EXPECT_THAT(judge.ruling().fault, HasSubstr("cannot load peer 'none'"));
+  TW_EXPECT_ERROR(EnvError, "cannot load peer 'none'", [&] { judge.check(product_case(8, 8, 8)); });
 }
 
 TEST(ZooPage, DescribesEverySpeciesAsItsSourceDoes) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <latch>
 #include <random>
 #include <thread>
@@ -58,6 +59,13 @@ class Hog {
   std::latch begun_;
   std::vector<std::jthread> threads_;
 };
+
+/// "C[3, 17]".
+std::string element_name(const std::string& tensor, const TensorView& v, int64_t index) {
+  std::vector<int64_t> at(v.dims.size());
+  for (size_t axis = at.size(); axis-- > 0; index /= v.dims[axis]) at[axis] = index % v.dims[axis];
+  return fmt::format("{}[{}]", tensor, fmt::join(at, ", "));
+}
 
 }  // namespace
 
@@ -120,13 +128,18 @@ class Judge::Session {
     for (const TensorView& v : outputs) ruling_.elements += v.count();
     ruling_.worst = std::max(ruling_.worst, worst.ratio);
     if (worst.ratio <= 1) return;
-    const TensorView& y = outputs[static_cast<size_t>(worst.output)];
-    throw DeviceError(
-        fmt::format("element {} of output {} is {}, wanted {}: {:.3g} times the allowed error",
-                    worst.index, worst.output, get(y, worst.index),
-                    want_[set].outputs[static_cast<size_t>(worst.output)].value[static_cast<size_t>(
-                        worst.index)],
-                    worst.ratio));
+    const auto o = static_cast<size_t>(worst.output);
+    throw DeviceError(fmt::format("element {} is {}, wanted {}: {:.3g} times the allowed error",
+                                  element_name(output_name(worst.output), outputs[o], worst.index),
+                                  get(outputs[o], worst.index),
+                                  want_[set].outputs[o].value[static_cast<size_t>(worst.index)],
+                                  worst.ratio));
+  }
+
+  std::string output_name(int output) const {
+    for (const Argument& a : case_.arguments)
+      if (a.output && output-- == 0) return a.name;
+    throw InternalError("no such output");
   }
 
   const Case& case_;
@@ -167,23 +180,25 @@ measure::ContestantSpec Judge::callable_for(const Case& c) const {
   return spec;
 }
 
-/// Runs steps of a case; a fault of the callable is recorded, a refusal counted.
+/// Runs steps of a case, and whether it took the case; a fault of the callable is recorded.
 template <class F>
-void Judge::guarded(const Case& c, F&& step) {
-  if (!ruling_.fault.empty()) return;
+bool Judge::guarded(const Case& c, F&& step) {
+  if (!ruling_.fault.empty()) return false;
   std::string where = c.label;
   try {
     step(where);
+    return true;
   } catch (const DeviceError& e) {
     ruling_.fault = where + ": " + e.message();
-  } catch (const UserError&) {
-    return;  // a clean no, which check() counts
+  } catch (const UserError& e) {
+    ruling_.refusals.push_back(where + ": " + e.message());
   }
+  return false;
 }
 
-void Judge::check(const Case& c) {
-  ++ruling_.cases;
-  guarded(c, [&](std::string& where) {
+bool Judge::check(const Case& c) {
+  ruling_.cases += ruling_.fault.empty();
+  return guarded(c, [&](std::string& where) {
     Session s(c, *this, ruling_);
     uint64_t seed = settings_.seed;
     int turn = 0;
@@ -196,7 +211,7 @@ void Judge::check(const Case& c) {
       for (const Values v : kValues) run(Layout::contiguous, v);
     } catch (const UserError&) {
       ++ruling_.refused;
-      return;
+      throw;
     }
     where = c.label + ", independent inputs";
     judge_errors(c, s, seed += 1000);
@@ -233,8 +248,8 @@ void Judge::judge_errors(const Case& c, Session& s, uint64_t seed) {
   }
 }
 
-void Judge::endure(const Case& c) {
-  guarded(c, [&](std::string& where) {
+bool Judge::endure(const Case& c) {
+  return guarded(c, [&](std::string& where) {
     const auto fresh = [&](Session& s) {
       s.lay(Layout::contiguous, Side::end, Values::normal, settings_.seed);
       s.ask(0, settings_.seed);
@@ -287,7 +302,7 @@ void Judge::endure(const Case& c) {
   });
 }
 
-void Judge::time(const Case& c, double least_us) {
+bool Judge::time(const Case& c, double least_us) {
   measure::Job job;
   job.task = c.task;
   job.task.threads = settings_.threads;
@@ -305,14 +320,14 @@ void Judge::time(const Case& c, double least_us) {
   job.verify = [&](const measure::TensorSet& s, uint64_t) {
     return worst_error(c.reference(s.inputs), s.outputs).ratio;
   };
-  guarded(c, [&](std::string& where) {
+  return guarded(c, [&](std::string& where) {
     where += ", timed";
     measure::Settings timing = settings_.timing;
     timing.worker = settings_.worker;
     timing.seed = settings_.seed;
     timing.timeout_s = settings_.timeout_s;
     const measure::Measured m = measure::compare(job, {callable_for(c)}, timing).all[0];
-    if (m.refused) return;
+    if (m.refused) throw UserError(m.failure);
     if (!m.failure.empty()) throw DeviceError(m.failure);
     ruling_.time_us = m.time_us.median;
     ruling_.timed = m.verified;

@@ -41,9 +41,10 @@ struct OutputErrors {
 
 /// What a judge found.
 struct Ruling {
-  std::string fault;  ///< why the callable is rejected; "" when it is accepted
-  int cases = 0;      ///< asked
-  int refused = 0;    ///< that it said it does not do
+  std::string fault;                  ///< why the callable is rejected; "" when it is accepted
+  int cases = 0;                      ///< asked
+  int refused = 0;                    ///< that it said it does not do
+  std::vector<std::string> refusals;  ///< where, and why as it says
   int calls = 0;
   int64_t elements = 0;              ///< compared
   double worst = 0;                  ///< largest error / bound
@@ -72,12 +73,13 @@ class Judge {
   };
   Judge(measure::ContestantSpec callable, Settings settings);
 
-  void check(const Case& c);
+  // Each says whether the callable took the case, and did as it should.
+  bool check(const Case& c);
   /// In another process, from two threads, many times, and what is left running.
-  void endure(const Case& c);
+  bool endure(const Case& c);
   /// Times it in measure::compare(), alone: outputs of timed calls, clocks, threads. A call that
   /// takes less than `least_us` is a fault, for no machine is as fast.
-  void time(const Case& c, double least_us = 0);
+  bool time(const Case& c, double least_us = 0);
   const Ruling& ruling() const { return ruling_; }
 
  private:
@@ -85,7 +87,7 @@ class Judge {
   void judge_errors(const Case& c, Session& s, uint64_t seed);
   measure::ContestantSpec callable_for(const Case& c) const;
   template <class F>
-  void guarded(const Case& c, F&& step);
+  bool guarded(const Case& c, F&& step);
 
   measure::ContestantSpec callable_;
   Settings settings_;

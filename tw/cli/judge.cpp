@@ -113,14 +113,36 @@ std::vector<Problem> solved_by(const std::filesystem::path& source, std::vector<
   return problems;
 }
 
-/// The problem to be called many times: of middling size, so that it tells and takes no time.
-const Problem& telling(const KernelEntry& k, const std::vector<Problem>& problems) {
-  constexpr int64_t kBytes = 64 << 10;
+constexpr int64_t kTelling = 64 << 10, kLeastTelling = 1 << 10;  // bytes of tensors
+
+/// The usual problem with all extents halved until it is of middling size; none where they must
+/// fit each other otherwise.
+std::optional<Problem> middling(const KernelEntry& k, Problem like) {
+  like.shape.clear();
+  try {
+    for (Problem p = complete(k, like);;) {
+      if (tensor_bytes(k, p) <= 4 * kTelling) return p;
+      for (auto& [axis, extent] : p.shape) extent = std::max<int64_t>(extent / 2, 1);
+    }
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
+/// The problems that tell most when they are called many times, best first: of middling size, so
+/// that they take no time. Those that are named by the user, however small they are.
+std::vector<Problem> telling(const KernelEntry& k, std::vector<Problem> taken, bool named) {
   const auto distance = [&](const Problem& p) {
     return std::abs(
-        std::log2(static_cast<double>(std::max<int64_t>(tensor_bytes(k, p), 1)) / kBytes));
+        std::log2(static_cast<double>(std::max<int64_t>(tensor_bytes(k, p), 1)) / kTelling));
   };
-  return *std::ranges::min_element(problems, {}, distance);
+  if (named || taken.empty()) return taken;
+  const Problem like = taken.front();
+  std::erase_if(taken, [&](const Problem& p) { return tensor_bytes(k, p) < kLeastTelling; });
+  std::ranges::stable_sort(taken, {}, distance);
+  if (const std::optional<Problem> p = middling(k, like)) taken.push_back(*p);
+  if (taken.empty()) taken.push_back(like);
+  return taken;
 }
 
 nlohmann::json to_json(const check::Ruling& r, const check::Audit& audit) {
@@ -130,6 +152,7 @@ nlohmann::json to_json(const check::Ruling& r, const check::Audit& audit) {
         {{"e2", e.e2}, {"e9999", e.e9999}, {"most", e.most}, {"of_allowed", e.of_allowed}});
   return {{"problems", r.cases},
           {"refused", r.refused},
+          {"refusals", r.refusals},
           {"calls", r.calls},
           {"elements", r.elements},
           {"time_us", r.time_us},
@@ -142,14 +165,48 @@ nlohmann::json to_json(const check::Ruling& r, const check::Audit& audit) {
           {"seed", r.seed}};
 }
 
-std::string summary(const check::Ruling& r, const check::Audit& audit) {
+std::string summary(const check::Ruling& r, const check::Audit& audit, const Case& timed) {
   std::string text = fmt::format(
       "{} problem{}, {} refused, {} calls, {} elements, worst error {:.3f} of its bound", r.cases,
       r.cases == 1 ? "" : "s", r.refused, r.calls, r.elements, r.worst);
-  if (r.timed > 0) text += fmt::format("; {:.4g} us a call, {} timed outputs", r.time_us, r.timed);
+  if (r.timed > 0)
+    text +=
+        fmt::format("; {:.4g} us a call of {} on {} thread{}, {} timed outputs", r.time_us,
+                    timed.label, timed.task.threads, timed.task.threads == 1 ? "" : "s", r.timed);
   text += fmt::format("; {} of {} mutants of the reference told",
                       audit.mutants - static_cast<int>(audit.passed.size()), audit.mutants);
   return text;
+}
+
+/// Those of the problems that the callable computes.
+std::vector<Problem> taken_of(const KernelEntry& k, const std::vector<Problem>& problems,
+                              check::Judge& judge, const Arguments& a) {
+  std::vector<Problem> taken;
+  for (size_t i = 0; i < problems.size(); ++i) {
+    show_progress(fmt::format("{} {}/{}", k.name, i + 1, problems.size()));
+    if (judge.check(case_of(k, problems[i], a))) taken.push_back(problems[i]);
+  }
+  return taken;
+}
+
+/// Many calls of the first of the candidates that is taken, which becomes `timed`, and its time.
+/// Says why not.
+std::string judge_calls(const KernelEntry& k, const std::vector<Problem>& candidates,
+                        check::Judge& judge, Case& timed, const Arguments& a) {
+  if (!judge.ruling().fault.empty()) return "";
+  if (judge.ruling().refused == judge.ruling().cases) return "it refuses every problem";
+  for (const Problem& p : candidates) {
+    const Case c = case_of(k, p, a);
+    show_progress(fmt::format("{} many calls of {}", k.name, c.label));
+    if (!judge.endure(c) && judge.ruling().fault.empty()) continue;
+    timed = c;
+    const double least = least_us(k, p, c.task.threads, Device::open(a.device));
+    if (judge.time(c, least) || !judge.ruling().fault.empty()) return "";
+    return fmt::format("it refuses to be timed on {}, which it computed", c.label);
+  }
+  return "it refuses every problem that is large enough to be called many times and timed; name "
+         "one "
+         "that it computes by --shape";
 }
 
 /// Judges one kernel's callable; whether it was accepted.
@@ -168,20 +225,16 @@ bool judge_kernel(const KernelEntry& k, const Arguments& a, std::vector<nlohmann
   settings.threads = std::max(a.threads, 1);
   settings.timing.blocks = 6;
   check::Judge judge(spec, settings);
-  for (size_t i = 0; i < problems.size(); ++i) {
-    show_progress(fmt::format("{} {}/{}", k.name, i + 1, problems.size()));
-    judge.check(case_of(k, problems[i], a));
-  }
-  const Problem& chosen = telling(k, problems);
-  const Case c = case_of(k, chosen, a);
-  const check::Audit audit = check::audit(c);
-  judge.endure(c);
-  judge.time(c, least_us(k, chosen, settings.threads, Device::open(a.device)));
+  const std::vector<Problem> taken = taken_of(k, problems, judge, a);
+  const bool named = names_problem(a);
+  Case timed = case_of(k, telling(k, problems, named).front(), a);
+  const std::string unfit = judge_calls(k, telling(k, taken, named), judge, timed, a);
   show_progress("");
+  const check::Audit audit = check::audit(timed);
 
   const check::Ruling& r = judge.ruling();
-  const bool idle = r.fault.empty() && r.refused == r.cases;
-  say(fmt::format("{} {}: {}\n", k.name, a.callable, summary(r, audit)), a);
+  const std::string fault = r.fault.empty() ? unfit : r.fault;
+  say(fmt::format("{} {}: {}\n", k.name, a.callable, summary(r, audit, timed)), a);
   for (size_t o = 0; o < r.errors.size(); ++o)
     say(fmt::format(
             "  output {}: errors in spreads of results, of 8 inputs: root mean square {:.2g}, "
@@ -191,15 +244,30 @@ bool judge_kernel(const KernelEntry& k, const Arguments& a, std::vector<nlohmann
   if (!audit.passed.empty())
     say(fmt::format("no check tells these from the reference: {}\n", fmt::join(audit.passed, ", ")),
         a);
-  say(r.fault.empty() ? idle ? "REJECTED: it refuses every problem\n" : "ACCEPTED\n"
-                      : fmt::format("REJECTED: {}\n", r.fault),
-      a);
+  if (!r.refusals.empty()) say(fmt::format("  refused first: {}\n", r.refusals.front()), a);
+  say(fault.empty() ? "ACCEPTED\n" : fmt::format("REJECTED: {}\n", fault), a);
   nlohmann::json& row = rows.emplace_back(to_json(r, audit));
-  row.update({{"kernel", k.name}, {"callable", a.callable}});
-  return r.fault.empty() && !idle;
+  row.update({{"kernel", k.name},
+              {"callable", a.callable},
+              {"fault", fault},
+              {"timed", timed.label},
+              {"threads", timed.task.threads}});
+  return fault.empty();
 }
 
 }  // namespace
+
+/// Throws UserError for what is no callable; what it does when it is loaded is for the judge.
+static void expect_callable(const KernelEntry& k, const Arguments& a) {
+  if (a.callable == "ours" || a.callable.ends_with(".cpp")) return;
+  try {
+    const measure::Callee probe({"callable", "peer", std::filesystem::absolute(a.callable)},
+                                {k.name, {}, 1}, {1, 4096, 30, ""});
+  } catch (const EnvError& e) {
+    throw UserError(fmt::format("--callable got '{}': {}", a.callable, e.message()), e.hint());
+  } catch (const DeviceError&) {  // a crash or a forbidden call: a fault of the callable
+  }
+}
 
 int run_judge(const Arguments& a) {
   const bool ours = a.callable == "ours";
@@ -211,7 +279,7 @@ int run_judge(const Arguments& a) {
   if (a.device != "cpu:0" && !(ours && a.device.starts_with("cuda:")))
     throw UserError(fmt::format("--callable {} got --device {}", a.callable, a.device),
                     "wanted cpu:0, or, for 'ours', cuda:N");
-  if (!a.target.empty()) kernels::kernel_named(a.target);
+  if (!a.target.empty()) expect_callable(kernels::kernel_named(a.target), a);
   std::vector<nlohmann::json> rows;
   int rejected = 0;
   for (const KernelEntry& k : kernels::kernel_list())

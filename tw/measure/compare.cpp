@@ -187,17 +187,23 @@ class Race {
       });
   }
 
-  /// How many calls fill a slice.
+  /// How many calls fill a slice. The lesser of two times, without what others took: a call that
+  /// was interrupted would make slices short and pauses between calls many.
   void calibrate(Racer& r) {
     r.process->resume();
     for (r.calls = 1; r.calls < kMostCalls; r.calls *= 4) {
-      const double wall = ask_run(r, r.calls, 1).times.wall;
+      const double wall = std::min(undisturbed(ask_run(r, r.calls, 1).times),
+                                   undisturbed(ask_run(r, r.calls, 1).times));
       r.call_s = wall / static_cast<double>(r.calls);
       if (wall > settings_.slice_s / 4) break;
     }
     const double calls = settings_.slice_s / r.call_s;
     r.calls = std::llround(std::clamp<double>(calls, 1, kMostCalls));
     r.process->stop();
+  }
+
+  double undisturbed(const SliceTimes& t) const {
+    return std::max({t.wall - t.late_worker - t.stolen, t.cpu / job_.task.threads, 1e-9});
   }
 
   void leave_slow_behind() {

@@ -85,19 +85,29 @@ class Peer : public Contestant {
 }  // namespace
 
 std::unique_ptr<Contestant> load_peer(const ContestantSpec& spec, const Task& task) {
+  static const char* const kWanted =
+      "wanted a shared object that exports tw_peer, as tw/measure/peer.h says: g++ -shared -fPIC";
   void* library = dlopen(spec.source.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    throw EnvError(fmt::format("cannot load peer '{}': {}", spec.name, dlerror()));
+    throw EnvError(fmt::format("cannot load peer '{}': {}", spec.name, dlerror()), kWanted);
   if (void* function = dlsym(library, "tw_ejected"))
     return ejected_contestant(*static_cast<void**>(function), task);
   auto* entry = reinterpret_cast<decltype(&tw_peer)>(dlsym(library, "tw_peer"));
   if (entry == nullptr)
-    throw EnvError(fmt::format("'{}' exports no tw_peer and is no plug-in", spec.source));
+    throw EnvError(fmt::format("'{}' exports no tw_peer and is no plug-in", spec.source), kWanted);
   const TwPeer* peer = entry();
+  if (peer == nullptr)
+    throw EnvError(fmt::format("tw_peer() of '{}' gives null", spec.source), kWanted);
   if (peer->abi != TW_PEER_ABI)
     throw EnvError(
         fmt::format("peer '{}' speaks abi {}, wanted {}", spec.name, peer->abi, TW_PEER_ABI),
-        "build bench/peers again");
+        "compile it again with the tw/measure/peer.h of this version");
+  if (peer->prepare == nullptr || peer->run == nullptr || peer->release == nullptr)
+    throw EnvError(fmt::format("tw_peer() of '{}' gives no '{}'", spec.source,
+                               peer->prepare == nullptr ? "prepare"
+                               : peer->run == nullptr   ? "run"
+                                                        : "release"),
+                   kWanted);
   return std::make_unique<Peer>(*peer, task);
 }
 

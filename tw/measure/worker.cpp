@@ -271,6 +271,8 @@ std::optional<int> serve_worker(int argc, char** argv, const Factory& factory, c
       reply = server.answer(*message);
     } catch (const UserError& e) {
       reply = {{"refusal", e.what()}};
+    } catch (const EnvError& e) {
+      reply = {{"unusable", e.message()}, {"hint", e.hint()}};
     } catch (const std::exception& e) {
       reply = {{"error", e.what()}};
     }

@@ -144,11 +144,14 @@ nlohmann::json WorkerProcess::hear(double timeout_s) {
   }
   if (!reply) fail(last_words());
   if (reply->contains("refusal")) throw UserError(reply->at("refusal"));
+  if (reply->contains("unusable")) throw EnvError(reply->at("unusable"), reply->at("hint"));
   if (reply->contains("error")) fail(reply->at("error"));
   if (reply->contains("fault")) {
-    const std::string place = place_of ? place_of(reply->at("fault")) : "";
-    const std::string words = last_words();
-    fail(place.empty() ? words : place);
+    const uint64_t address = reply->at("fault");
+    const std::string place = place_of ? place_of(address) : "";
+    last_words();
+    fail(place.empty() ? fmt::format("it touched address {:#x}, where nothing is", address)
+                       : place);
   }
   return *reply;
 }

@@ -14,7 +14,8 @@ struct Descriptors {
 };
 
 /// A process that holds one contestant. Killed by the destructor, and by the kernel when the judge
-/// dies. Every failure (crash, hang, refusal) is a DeviceError that names the contestant.
+/// dies. Every failure (crash, hang, wrong reply) is a DeviceError that names the contestant, a
+/// refusal a UserError; EnvError where it can't be loaded or has no memory.
 class WorkerProcess {
  public:
   /// Starts `program` (empty: this one) as a worker on `threads` CPUs; the thread counts of the
