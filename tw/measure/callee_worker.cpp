@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 #include <fmt/format.h>
+#include <random>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
@@ -25,10 +26,9 @@ using nlohmann::json;
 }
 
 void on_fault(int signal, siginfo_t* info, void*) {
-  std::signal(signal, SIG_DFL);
   if (info->si_code > 0)
     last_message("fault", std::to_string(reinterpret_cast<uint64_t>(info->si_addr)));
-  raise(signal);
+  last_message("error", fmt::format("\"it sent itself signal {}\"", signal));
 }
 
 void on_forbidden(int, siginfo_t* info, void*) {
@@ -55,12 +55,12 @@ uint64_t floating_point_mode() {
 
 }  // namespace
 
-std::unique_ptr<Contestant> make_contestant(const json& m, const Factory& factory) {
+std::unique_ptr<Contestant> make_contestant(const json& m, const Factory& factory, uint64_t key) {
   const ContestantSpec spec{m.at("name"), m.at("kind"), m.at("source")};
   const Task task{m.at("op"), m.at("options"), m.at("threads")};
   if (spec.kind == "peer") {
     handle(SIGSYS, on_forbidden);
-    if (const std::string why = confine(); !why.empty())
+    if (const std::string why = confine(key); !why.empty())
       throw EnvError("cannot confine a plug-in: " + why);
     return load_peer(spec, task);
   }
@@ -73,7 +73,9 @@ CalleeWorker::CalleeWorker(const json& m, const Factory& factory) {
   memory_.map(kWorkerInputs, m.at("bytes"), true);
   handle(SIGSEGV, on_fault);
   handle(SIGBUS, on_fault);
-  contestant_ = make_contestant(m, factory);
+  std::random_device random;
+  key_ = uint64_t{random()} << 32 | random();
+  contestant_ = make_contestant(m, factory, key_);
 }
 
 json CalleeWorker::opened() const { return {{"base", reinterpret_cast<uint64_t>(memory_.data())}}; }
@@ -90,12 +92,13 @@ json CalleeWorker::prepare(const json& m) {
   };
   for (const json& s : m.at("sets"))
     sets.push_back({views(s.at("inputs")), views(s.at("outputs"))});
-  mprotect(memory_.data(), static_cast<size_t>(memory_.bytes()), PROT_READ | PROT_WRITE);
-  for (const json& p : m.at("pages")) {
-    const int64_t begin = p.at("begin"), end = p.at("end");
-    mprotect(memory_.data() + begin, static_cast<size_t>(end - begin),
-             p.at("readable").get<bool>() ? PROT_READ : PROT_NONE);
-  }
+  const auto allow = [this](int64_t begin, int64_t end, int access) {
+    if (protect(memory_.data() + begin, static_cast<size_t>(end - begin), access, key_) != 0)
+      throw EnvError(fmt::format("cannot protect memory: {}", std::strerror(errno)));
+  };
+  allow(0, memory_.bytes(), PROT_READ | PROT_WRITE);
+  for (const json& p : m.at("pages"))
+    allow(p.at("begin"), p.at("end"), p.at("readable").get<bool>() ? PROT_READ : PROT_NONE);
   return {{"about", contestant_->prepare(sets)}};
 }
 

@@ -53,6 +53,7 @@ double clock_rate() {
 struct Racer {
   explicit Racer(int threads) : clocks(threads) {}
   Measured result;
+  bool plugin = false;
   std::unique_ptr<WorkerProcess> process;
   int64_t calls = 1;  // of one slice
   double call_s = 0;
@@ -154,6 +155,7 @@ class Race {
     const Descriptors shared{exchange_.inputs_descriptor(), exchange_.outputs_descriptor()};
     const std::string& program = spec.worker.empty() ? settings_.worker : spec.worker;
     r.process = std::make_unique<WorkerProcess>(program, spec.name, shared, job_.task.threads);
+    r.plugin = spec.kind == "peer";
     json m = {{"do", "open"},
               {"name", spec.name},
               {"kind", spec.kind},
@@ -255,7 +257,7 @@ class Race {
     t.span = run.reply.at("span");
     // Workers of earlier versions say no more.
     t.counted = run.reply.value("counted", t.cpu + t.span - t.wall);
-    t.brought = run.reply.value("brought", 0.0);
+    t.brought = r.plugin ? 0 : run.reply.value("brought", 0.0);  // a plug-in computes where it is
     t.copying = run.reply.value("copying", 0.0);
     return run;
   }

@@ -2,22 +2,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <initializer_list>
 #include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/landlock.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <string_view>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <vector>
 
 #include "tw/base/env.h"
+#include "tw/measure/impl/system_call_filter.h"
 
 namespace tw::measure {
 
@@ -48,6 +50,24 @@ constexpr Call kForbidden[] = {
     {SYS_setns, "setns"},
     {SYS_seccomp, "seccomp"},
     {SYS_sched_setaffinity, "sched_setaffinity"},  // it has its CPUs
+    {SYS_io_uring_setup, "io_uring_setup"},        // calls that no filter sees
+    {SYS_io_uring_enter, "io_uring_enter"},
+    {SYS_io_uring_register, "io_uring_register"},
+    {SYS_userfaultfd, "userfaultfd"},
+    {SYS_perf_event_open, "perf_event_open"},
+    {SYS_bpf, "bpf"},
+    {SYS_chroot, "chroot"},
+    {SYS_mount, "mount"},
+    {SYS_remap_file_pages, "remap_file_pages"},
+    // These outlive a process.
+    {SYS_shmget, "shmget"},
+    {SYS_shmat, "shmat"},
+    {SYS_msgget, "msgget"},
+    {SYS_semget, "semget"},
+    {SYS_mq_open, "mq_open"},
+    {SYS_mq_unlink, "mq_unlink"},
+    {SYS_add_key, "add_key"},
+    {SYS_keyctl, "keyctl"},
 #if defined(__x86_64__)
     {SYS_fork, "fork"},
     {SYS_vfork, "vfork"},
@@ -60,56 +80,64 @@ constexpr Call kSignals[] = {{SYS_kill, "kill"},
                              {SYS_rt_sigqueueinfo, "rt_sigqueueinfo"},
                              {SYS_rt_tgsigqueueinfo, "rt_tgsigqueueinfo"}};
 
-/// These change files: they fail.
+/// fchmodat2, which older headers do not name.
+constexpr int kChangeMode = 452;
+
+/// These change files, or how others run: they fail.
 constexpr int kChanging[] = {
-    SYS_unlinkat,  SYS_mkdirat,  SYS_mknodat,  SYS_symlinkat, SYS_linkat,
-    SYS_renameat2, SYS_truncate, SYS_fchmodat, SYS_openat2,   SYS_tkill,
+    SYS_unlinkat,       SYS_mkdirat,       SYS_mknodat,      SYS_symlinkat,
+    SYS_linkat,         SYS_renameat2,     SYS_truncate,     SYS_fchmodat,
+    SYS_openat2,        SYS_tkill,         SYS_fchmod,       SYS_fchown,
+    SYS_fchownat,       SYS_utimensat,     SYS_setxattr,     SYS_lsetxattr,
+    SYS_fsetxattr,      SYS_removexattr,   SYS_lremovexattr, SYS_fremovexattr,
+    kChangeMode,        SYS_setpriority,   SYS_ioprio_set,   SYS_sched_setscheduler,
+    SYS_sched_setparam, SYS_sched_setattr,
 #if defined(__x86_64__)
-    SYS_unlink,    SYS_mkdir,    SYS_mknod,    SYS_symlink,   SYS_link,
-    SYS_rename,    SYS_renameat, SYS_creat,    SYS_chmod,     SYS_rmdir,
+    SYS_unlink,         SYS_mkdir,         SYS_mknod,        SYS_symlink,
+    SYS_link,           SYS_rename,        SYS_renameat,     SYS_creat,
+    SYS_chmod,          SYS_rmdir,         SYS_chown,        SYS_lchown,
+    SYS_utime,          SYS_utimes,        SYS_futimesat,
 #endif
 };
-
-using Filter = std::vector<sock_filter>;
-
-constexpr uint32_t argument(int i) {
-  return static_cast<uint32_t>(offsetof(seccomp_data, args)) + 8 * static_cast<uint32_t>(i);
-}
-
-sock_filter load(uint32_t offset) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset); }
-sock_filter answer(uint32_t with) { return BPF_STMT(BPF_RET | BPF_K, with); }
-
-/// The accumulator holds the call's number: any other goes past the next `length` steps.
-sock_filter unless_is(int number, size_t length) {
-  return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0,
-                  static_cast<uint8_t>(length));
-}
-
-void append(Filter& f, int number, const Filter& then) {
-  f.push_back(unless_is(number, then.size()));
-  f.insert(f.end(), then.begin(), then.end());
-}
-
-constexpr uint32_t kAllow = SECCOMP_RET_ALLOW, kTrap = SECCOMP_RET_TRAP;
-constexpr uint32_t fails(int error) { return SECCOMP_RET_ERRNO | static_cast<uint32_t>(error); }
 
 /// Opening for writing fails: libraries may try to leave a log.
 Filter open_filter(int flags_argument) {
   return {load(argument(flags_argument)),
-          BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, 0, 1),
-          answer(fails(EACCES)), answer(kAllow)};
+          jump_if(BPF_JSET, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, 0, 1), answer(fails(EACCES)),
+          answer(kAllow)};
 }
 
-Filter filter() {
-  Filter f = {load(offsetof(seccomp_data, arch)),
-              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0), answer(kTrap),
-              load(offsetof(seccomp_data, nr))};
+/// What asks for signals to others fails.
+Filter second_argument_filter(std::initializer_list<uint32_t> refused) {
+  Filter f = {load(argument(1))};
+  for (const uint32_t what : refused) {
+    f.push_back(jump_if(BPF_JEQ, what, 0, 1));
+    f.push_back(answer(fails(EACCES)));
+  }
+  f.push_back(answer(kAllow));
+  return f;
+}
+
+/// Handlers of faults are the judge's.
+Filter handler_filter() {
+  Filter f = {load(argument(0))};
+  const auto skip = [](uint32_t signal, size_t if_it_is, size_t if_not) {
+    return jump_if(BPF_JEQ, signal, if_it_is, if_not);
+  };
+  f.insert(f.end(), {skip(SIGSEGV, 3, 0), skip(SIGBUS, 2, 0), skip(SIGSYS, 1, 0), answer(kAllow),
+                     load(argument(1)), skip(0, 0, 2), load(argument(1) + 4), skip(0, 1, 0),
+                     answer(fails(EPERM)), answer(kAllow)});
+  return f;
+}
+
+Filter filter(uint64_t key) {
+  Filter f = {load(offsetof(seccomp_data, arch)), jump_if(BPF_JEQ, kArchitecture, 1, 0),
+              answer(kTrap), load(offsetof(seccomp_data, nr))};
   for (const Call& c : kForbidden) append(f, c.number, {answer(kTrap)});
   const auto self = static_cast<uint32_t>(getpid());
   for (const Call& c : kSignals)
     append(f, c.number,
-           {load(argument(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, 1, 0), answer(kTrap),
-            answer(kAllow)});
+           {load(argument(0)), jump_if(BPF_JEQ, self, 1, 0), answer(kTrap), answer(kAllow)});
   for (const int number : kChanging) append(f, number, {answer(fails(EACCES))});
   append(f, SYS_openat, open_filter(2));
 #if defined(__x86_64__)
@@ -119,31 +147,51 @@ Filter filter() {
   // clone.
   append(f, SYS_clone3, {answer(fails(ENOSYS))});
   append(f, SYS_clone,
-         {load(argument(0)), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0),
-          answer(kTrap), answer(kAllow)});
-  f.push_back(answer(kAllow));
+         {load(argument(0)), jump_if(BPF_JSET, CLONE_THREAD, 1, 0), answer(kTrap), answer(kAllow)});
+  append(f, SYS_prlimit64,
+         {load(argument(0)), jump_if(BPF_JEQ, 0, 1, 0), jump_if(BPF_JEQ, self, 0, 1),
+          answer(kAllow), answer(fails(EPERM))});
+  append(f, SYS_fcntl, second_argument_filter({F_SETOWN, F_SETOWN_EX, F_SETSIG}));
+  append(f, SYS_ioctl, second_argument_filter({FIOSETOWN, SIOCSPGRP, FIOASYNC, TIOCSTI}));
+  append(f, SYS_rt_sigaction, handler_filter());
+  append_memory_filter(f, key);
   return f;
 }
 
-/// Keeps the process out of /proc/PID/mem of others, which a filter of calls cannot see.
+/// Keeps the process from files, connections and signals in ways that a filter of calls cannot see
+/// (/proc/PID/mem of others, a signal when a file is ready), as far as the kernel can.
 void enter_domain() {
-  landlock_ruleset_attr rules = {};
-  rules.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE;
-  const long made = syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0);
-  if (made < 0) return;  // an older kernel
+  struct {
+    uint64_t files, connections, scopes;
+  } rules = {};
+  const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0, 1);
+  if (version < 1) return;  // an older kernel
+  constexpr uint64_t kWriting = 1 << 1, kAllOfRemovingAndMaking = 0x1ff0, kReferring = 1 << 13,
+                     kTruncating = 1 << 14;
+  rules.files = kWriting | kAllOfRemovingAndMaking | (version >= 2 ? kReferring : 0) |
+                (version >= 3 ? kTruncating : 0);
+  if (version >= 4) rules.connections = 3;  // binding and connecting
+  if (version >= 6) rules.scopes = 3;       // abstract sockets, signals
+  const size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
+  const long made = syscall(SYS_landlock_create_ruleset, &rules, size, 0);
+  if (made < 0) return;
   syscall(SYS_landlock_restrict_self, made, 0);
   close(static_cast<int>(made));
 }
 
 }  // namespace
 
-std::string confine() {
+std::string confine(uint64_t key) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return std::strerror(errno);
   enter_domain();
-  Filter steps = filter();
+  Filter steps = filter(key);
   const sock_fprog program = {static_cast<unsigned short>(steps.size()), steps.data()};
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return std::strerror(errno);
   return "";
+}
+
+int protect(void* at, size_t bytes, int access, uint64_t key) {
+  return static_cast<int>(syscall(SYS_mprotect, at, bytes, access, 0, 0, key));
 }
 
 std::string system_call_name(int number) {

@@ -150,7 +150,7 @@ nlohmann::json WorkerProcess::hear(double timeout_s) {
     const uint64_t address = reply->at("fault");
     const std::string place = place_of ? place_of(address) : "";
     last_words();
-    fail(place.empty() ? fmt::format("it touched address {:#x}, where nothing is", address)
+    fail(place.empty() ? fmt::format("it touched address {:#x}, which it may not", address)
                        : place);
   }
   return *reply;

@@ -8,8 +8,10 @@
 
 namespace tw::measure {
 
-/// The contestant that a message of the judge describes. A plug-in is confined before it is loaded.
-std::unique_ptr<Contestant> make_contestant(const nlohmann::json& m, const Factory& factory);
+/// The contestant that a message of the judge describes. A plug-in is confined before it is loaded,
+/// but for who knows the key.
+std::unique_ptr<Contestant> make_contestant(const nlohmann::json& m, const Factory& factory,
+                                            uint64_t key);
 
 /// The worker's end of a Callee: holds a contestant and the memory that the judge lays out.
 class CalleeWorker {
@@ -21,6 +23,7 @@ class CalleeWorker {
 
  private:
   SharedMemory memory_;
+  uint64_t key_ = 0;  // to its protection
   std::unique_ptr<Contestant> contestant_;
 };
 
