@@ -324,6 +324,7 @@ bool Judge::time(const Case& c, double least_us) {
     where += ", timed";
     measure::Settings timing = settings_.timing;
     timing.worker = settings_.worker;
+    timing.all_values = true;
     timing.seed = settings_.seed;
     timing.timeout_s = settings_.timeout_s;
     const measure::Measured m = measure::compare(job, {callable_for(c)}, timing).all[0];

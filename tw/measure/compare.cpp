@@ -24,8 +24,9 @@ constexpr int kWarmSets = 3, kMostSets = 256, kMostCalls = 1 << 24;
 
 // Inputs change before every so many calls as take this long, for a hundredth of it.
 constexpr double kChunkSeconds = 30e-6, kStirShare = 0.01, kPairSeconds = 400e-9;
-constexpr double kLeastClock = 0.95;  // of the processor's fastest
-constexpr int kLeastVerified = 4;     // outputs of a contestant, however long references take
+constexpr double kSlowestCopy = 0.5e-9;  // seconds a byte, to believe that values change so long
+constexpr double kLeastClock = 0.95;     // of the processor's fastest
+constexpr int kLeastVerified = 4;        // outputs of a contestant, however long references take
 
 struct Slice {
   double wall_us = 0, cpu_us = 0;  // of one call
@@ -74,6 +75,7 @@ class Race {
     random_.seed(out_.seed);
     out_.sets = exchange_.sets();
     exchange_.create();
+    for (const TensorSpec& t : job.inputs) input_bytes_ += static_cast<double>(span_bytes(t));
     for (const TensorSpec& t : job.inputs)
       scratch_.push_back(host_tensor(u8, {std::max<int64_t>(span_bytes(t), 1)}));
     fill();
@@ -236,6 +238,7 @@ class Race {
                      {"warm", warm},
                      {"chunk", static_cast<int64_t>(chunk)},
                      {"pairs", static_cast<int64_t>(std::clamp(pairs, 1.0, 1e6))},
+                     {"turns", settings_.all_values},
                      {"seed", random_()}});
     r.process->hear(settings_.timeout_s);
     const double late = waited_s(), late_worker = r.process->waited_s();
@@ -257,9 +260,21 @@ class Race {
     t.span = run.reply.at("span");
     // Workers of earlier versions say no more.
     t.counted = run.reply.value("counted", t.cpu + t.span - t.wall);
-    t.brought = r.plugin ? 0 : run.reply.value("brought", 0.0);  // a plug-in computes where it is
+    t.brought = paused(r, run.reply, calls, chunk);
     t.copying = run.reply.value("copying", 0.0);
     return run;
+  }
+
+  /// In which tensors got new values or were brought to where it computes. A plug-in computes where
+  /// they are, and is not believed that copying takes long.
+  double paused(const Racer& r, const json& reply, int64_t calls, double chunk) const {
+    const double brought = reply.value("brought", 0.0);
+    const double pauses = settings_.all_values ? reply.value("pauses", brought) : brought;
+    if (!r.plugin) return pauses;
+    if (!settings_.all_values) return 0;
+    const double sets =
+        std::ceil(static_cast<double>(calls) / chunk) * std::min<double>(chunk, out_.sets);
+    return std::min(pauses, sets * input_bytes_ * kSlowestCopy);
   }
 
   Slice time_slice(Racer& r) {
@@ -271,8 +286,7 @@ class Race {
         r.calls + static_cast<int64_t>(random_() % static_cast<uint64_t>(r.calls / 8 + 1));
     const Run run = ask_run(r, calls, warm);
     int slot = 0;
-    for (const json& kept : run.reply.at("kept"))
-      verify(r, kept.at("set"), kept.at("pairs"), slot++);
+    for (const json& kept : run.reply.at("kept")) verify(r, kept.at("set"), state_of(kept), slot++);
     r.process->stop();
     const double calls_per_us = static_cast<double>(calls) * 1e-6;
     if (r.clocks.add(run.times))
@@ -287,21 +301,28 @@ class Race {
            verify_s_ < (seconds(CLOCK_MONOTONIC) - start_s_) / 2;
   }
 
-  /// The inputs of a set as they were after so many pairs changed places.
-  std::vector<TensorView> inputs_after(int set, int64_t pairs) {
-    std::vector<TensorView> inputs;
+  static Stirrer::State state_of(const json& kept) {
+    // Workers of earlier versions say no more.
+    return {kept.at("pairs"), kept.value("turns", int64_t{0}),
+            kept.value("pairs_then", int64_t{0})};
+  }
+
+  /// The inputs of a set as they were in that state.
+  std::vector<TensorView> inputs_in(int set, const Stirrer::State& state) {
+    std::vector<TensorView> inputs, first;
     for (int i = 0; i < static_cast<int>(job_.inputs.size()); ++i) {
       inputs.push_back(view_of(job_.inputs[i], scratch_[i].view().data));
-      std::memcpy(inputs.back().data, exchange_.input(set, i).data, span_bytes(job_.inputs[i]));
+      first.push_back(exchange_.input(set, i));
+      std::memcpy(inputs.back().data, first.back().data, span_bytes(job_.inputs[i]));
     }
-    Stirrer(job_.inputs, stir_seed_ + static_cast<uint64_t>(set)).step(inputs, pairs);
+    Stirrer(job_.inputs, stir_seed_ + static_cast<uint64_t>(set)).replay(inputs, first, state);
     return inputs;
   }
 
-  void verify(Racer& r, int set, int64_t pairs, int slot) {
+  void verify(Racer& r, int set, const Stirrer::State& state, int slot) {
     if (!verifies(r)) return;
     const double start = seconds(CLOCK_MONOTONIC);
-    TensorSet tensors{inputs_after(set, pairs), {}};
+    TensorSet tensors{inputs_in(set, state), {}};
     for (int i = 0; i < static_cast<int>(job_.outputs.size()); ++i)
       tensors.outputs.push_back(exchange_.output(slot, i));
     const double error = job_.verify(tensors, random_());
@@ -377,6 +398,7 @@ class Race {
   std::mt19937_64 random_;
   uint64_t place_seed_ = 0, stir_seed_ = 0;
   std::vector<Tensor> scratch_;  // the inputs of one set
+  double input_bytes_ = 0;
   double start_s_ = 0, verify_s_ = 0, fastest_clock_ = 0, slowest_clock_ = 0;
   std::vector<Racer> racers_;
   Comparison out_;

@@ -62,6 +62,8 @@ struct Settings {
                            ///< cache's share means every call starts from memory; 0: few sets, warm
   int refreshes = 3;       ///< how often values and addresses change during the blocks
   int repeats = 30;        ///< how many disturbed blocks may be repeated in all
+  bool all_values = false;  ///< change between calls, not some: for a contestant that may compute
+                            ///< only what changed; slices take longer by it
   double leave_behind = 0;  ///< after two blocks, contestants but the first leave when they take so
                             ///< many times as long as the best of them; 0: all stay to the end
   double timeout_s = 60;    ///< for one answer of a worker

@@ -40,9 +40,11 @@ TensorView Exchange::output(int slot, int index) const {
 
 namespace {
 
+constexpr uint64_t kGamma = 0x9e3779b97f4a7c15;
+
 /// splitmix64 (Steele, Lea and Flood 2014).
 uint64_t next_random(uint64_t& state) {
-  uint64_t z = state += 0x9e3779b97f4a7c15;
+  uint64_t z = state += kGamma;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
   return z ^ (z >> 31);
@@ -63,7 +65,10 @@ char* some_element(const TensorView& t, uint64_t random) {
 Stirrer::Stirrer(const std::vector<TensorSpec>& inputs, uint64_t seed) {
   for (const TensorSpec& t : inputs) {
     const int64_t n = view_of(t, nullptr).count();
-    streams_.push_back({!t.fixed && !is_packed(t.dtype) && n > 1, next_random(seed)});
+    const bool stirred = !t.fixed && !is_packed(t.dtype) && n > 1;
+    const uint64_t pairs = next_random(seed);
+    streams_.push_back({stirred, pairs, ~pairs});
+    plain_ &= !stirred || t.strides.empty();
   }
 }
 
@@ -72,12 +77,43 @@ void Stirrer::step(const std::vector<TensorView>& inputs, int64_t pairs) {
     if (!streams_[i].stirred) continue;
     const auto size = static_cast<size_t>(bytes(inputs[i].dtype));
     for (int64_t k = 0; k < pairs; ++k) {
-      char* a = some_element(inputs[i], next_random(streams_[i].state));
-      char* b = some_element(inputs[i], next_random(streams_[i].state));
+      char* a = some_element(inputs[i], next_random(streams_[i].pairs));
+      char* b = some_element(inputs[i], next_random(streams_[i].pairs));
       std::swap_ranges(a, a + size, b);
     }
   }
-  pairs_ += pairs;
+  state_.pairs += pairs;
+}
+
+void Stirrer::turn(const std::vector<TensorView>& inputs, const std::vector<TensorView>& first) {
+  if (!plain_) return;
+  ++state_.turns;
+  state_.pairs_then = state_.pairs;
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    const uint64_t random = next_random(streams_[i].turns);
+    if (!streams_[i].stirred) continue;
+    const int64_t n = inputs[i].count(), size = bytes(inputs[i].dtype);
+    const int64_t by = size * static_cast<int64_t>(1 + random % static_cast<uint64_t>(n - 1));
+    const auto* from = static_cast<const char*>(first[i].data);
+    auto* to = static_cast<char*>(inputs[i].data);
+    std::memcpy(to, from + by, static_cast<size_t>(n * size - by));
+    std::memcpy(to + (n * size - by), from, static_cast<size_t>(by));
+  }
+}
+
+void Stirrer::replay(const std::vector<TensorView>& inputs, const std::vector<TensorView>& first,
+                     const State& state) {
+  int64_t from = 0;
+  if (state.turns > 0) {
+    for (Stream& s : streams_) {
+      s.turns += static_cast<uint64_t>(state.turns - 1) * kGamma;
+      s.pairs += 2 * static_cast<uint64_t>(state.pairs_then) * kGamma;
+    }
+    turn(inputs, first);
+    from = state.pairs_then;
+  }
+  step(inputs, state.pairs - from);
+  state_ = state;
 }
 
 }  // namespace tw::measure

@@ -92,6 +92,7 @@ class TimedWorker {
   json run(const json& m) {
     const int64_t calls = m.at("calls"), warm = m.at("warm");
     pairs_ = m.at("pairs");
+    turns_ = m.value("turns", false);
     random_.seed(m.at("seed").get<uint64_t>());
     const bool few_calls = calls <= exchange_.sets();
     const int64_t audits = few_calls ? 0 : Exchange::kSlots - 1;
@@ -106,18 +107,19 @@ class TimedWorker {
     send(kWorkerSocket, {{"mark", "start"}});
     receive(kWorkerSocket, -1);
     const double cpu = clock_(CLOCK_PROCESS_CPUTIME_ID), start = clock_(CLOCK_MONOTONIC);
-    double wall = 0, beside = 0;
+    double wall = 0, beside = 0, pauses = 0;
     brought_ = 0;
     const int64_t chunk = m.at("chunk");
     for (int64_t done = 0; done < calls; done += chunk) {
       const int64_t n = std::min(chunk, calls - done);
-      const double idle = clock_(CLOCK_PROCESS_CPUTIME_ID);
+      const double idle = clock_(CLOCK_PROCESS_CPUTIME_ID), pause = clock_(CLOCK_MONOTONIC);
       for (int64_t i = 0; i < std::min<int64_t>(n, exchange_.sets()); ++i) stir(set_after(i));
       if (!few_calls && done + n == calls) {
         tamper(last, kMostBeside);
         bring(last);
       }
       beside += clock_(CLOCK_PROCESS_CPUTIME_ID) - idle;
+      pauses += clock_(CLOCK_MONOTONIC) - pause;
       wall += timed(n);
     }
     const double span = clock_(CLOCK_MONOTONIC) - start;
@@ -129,10 +131,9 @@ class TimedWorker {
     receive(kWorkerSocket, -1);
     for (int slot = 1; slot <= audits; ++slot) kept.push_back(audit(slot));
     contestant_->settle();
-    return {{"wall", wall},        {"span", span},
-            {"brought", brought},  {"cpu", cpu_span - beside},
-            {"counted", cpu_span}, {"copying", copying},
-            {"kept", kept}};
+    return {
+        {"wall", wall},     {"span", span},        {"brought", brought}, {"cpu", cpu_span - beside},
+        {"pauses", pauses}, {"counted", cpu_span}, {"copying", copying}, {"kept", kept}};
   }
 
  private:
@@ -182,6 +183,12 @@ class TimedWorker {
   }
 
   void stir(int set) {
+    if (turns_) {
+      std::vector<TensorView> first;
+      for (size_t i = 0; i < exchange_.inputs().size(); ++i)
+        first.push_back(exchange_.input(set, static_cast<int>(i)));
+      stirrers_[set].turn(sets_[set].inputs, first);
+    }
     stirrers_[set].step(sets_[set].inputs, pairs_);
     bring(set);
   }
@@ -222,7 +229,11 @@ class TimedWorker {
     for (size_t i = 0; i < exchange_.outputs().size(); ++i)
       std::memcpy(exchange_.output(slot, static_cast<int>(i)).data, sets_[set].outputs[i].data,
                   span_bytes(exchange_.outputs()[i]));
-    return {{"set", set}, {"pairs", stirrers_[set].pairs()}};
+    const Stirrer::State& state = stirrers_[set].state();
+    return {{"set", set},
+            {"pairs", state.pairs},
+            {"turns", state.turns},
+            {"pairs_then", state.pairs_then}};
   }
 
   static constexpr int64_t kMostBeside = 1 << 20;  // bytes of an output changed between calls
@@ -234,6 +245,7 @@ class TimedWorker {
   std::vector<TensorSet> sets_;
   std::vector<Stirrer> stirrers_;
   int64_t pairs_ = 0;
+  bool turns_ = false;  // all values change between calls
   double brought_ = 0;  // seconds in which tensors were brought to where it computes
   std::mt19937_64 random_;
   std::vector<int> order_;

@@ -7,8 +7,8 @@ namespace tw::measure {
 /// One slice as the process of a contestant and the judge saw it, in seconds.
 struct SliceTimes {
   // As the process says: in calls, and CPU time in them; from the first call to the last, and CPU
-  // time then; in which tensors were brought to where it computes; CPU time of copying outputs away
-  // behind the last call.
+  // time then; in which tensors got new values or were brought to where it computes; CPU time of
+  // copying outputs away behind the last call.
   double wall = 0, cpu = 0, span = 0, counted = 0, brought = 0, copying = 0;
   // As the judge saw: from the message before the first call to the one behind the last, and CPU
   // time that the system counted for the process; in which the judge and the process were ready,

@@ -31,23 +31,36 @@ class Exchange {
   SharedMemory from_judge_, to_judge_;
 };
 
-/// Changes tensors a little, the same way wherever it runs: elements are exchanged in pairs, so
-/// that they stay what an input may hold. Step by step it goes on where it was.
+/// Changes tensors, the same way wherever it runs, so that they stay what an input may hold: a
+/// little, by exchanging elements in pairs, or all of them, by turning them round. Step by step it
+/// goes on where it was.
 class Stirrer {
  public:
+  /// How far it came: pairs of each input, how often all changed, and the pairs until then.
+  struct State {
+    int64_t pairs = 0, turns = 0, pairs_then = 0;
+  };
+
   /// Of inputs of one set; those that are `fixed` stay as they are.
   Stirrer(const std::vector<TensorSpec>& inputs, uint64_t seed);
   /// `pairs` of each input.
   void step(const std::vector<TensorView>& inputs, int64_t pairs);
-  int64_t pairs() const { return pairs_; }  ///< of each input so far
+  /// Every element is another of `first`, what the inputs held at first; none where any has
+  /// strides.
+  void turn(const std::vector<TensorView>& inputs, const std::vector<TensorView>& first);
+  /// From what they held at first to that state. Of a new one.
+  void replay(const std::vector<TensorView>& inputs, const std::vector<TensorView>& first,
+              const State& state);
+  const State& state() const { return state_; }
 
  private:
   struct Stream {
     bool stirred;
-    uint64_t state;
+    uint64_t pairs, turns;  // of random numbers
   };
   std::vector<Stream> streams_;
-  int64_t pairs_ = 0;
+  bool plain_ = true;  // no strides
+  State state_;
 };
 
 }  // namespace tw::measure
