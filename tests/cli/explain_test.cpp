@@ -192,8 +192,28 @@ TEST_F(Command, BenchBesideAnEarlierBuild) {
   const Ended e = call("bench row_reduce --shape m=64,n=512 --threads 1 --before " TW_COMMAND);
   EXPECT_TRUE(e.code == 0 || e.code == 1) << e.out;  // by the noise of the machine
   EXPECT_NE(e.out.find("of its speed"), std::string::npos) << e.out;
-  expect("bench row_reduce --shape m=4,n=8 --threads 1 --before /bin/false", 0,
-         "new      row_reduce");
+}
+
+TEST_F(Command, BenchBesideAnEarlierBuildThatLacksTheKernel) {
+  program("older", "case $1 in --version) echo tilewright 0.0.9;; *) exit 2;; esac\n");
+  expect("bench row_reduce --shape m=4,n=8 --threads 1 --before ./older", 0, "new      row_reduce");
+  expect("bench row_reduce --shape m=4,n=8 --threads 1 --before older", 0, "new      row_reduce");
+}
+
+TEST_F(Command, BenchRefusesWhatIsNoEarlierBuild) {
+  program("broken", "case $1 in --version) echo tilewright 0.0.9;; *) exit 3;; esac\n");
+  program("silent", "exit 0\n");
+  write("text", "tilewright\n");
+  const std::pair<const char*, const char*> cases[] = {
+      {"/no/such/file", "is no tilewright: there is no such file; name the command of an earlier"},
+      {"text", "is no tilewright: it is no program that may be run"},
+      {".", "is no tilewright: it is no file"},
+      {"/bin/cat", "is no tilewright: --version does not say so"},
+      {"/bin/false", "is no tilewright: --version does not say so"},
+      {"./silent", "is no tilewright: --version does not say so"},
+      {"./broken", "fails at 'opt row_reduce --dtype f32 --threads 1 "}};
+  for (const auto& [before, why] : cases)
+    expect(std::string("bench row_reduce --shape m=4,n=8 --threads 1 --before ") + before, 2, why);
 }
 
 }  // namespace tw
