@@ -69,10 +69,12 @@ TEST_F(Explain, SaysWhichRowWasMeasured) {
   write(
       "rows.json",
       R"({"kernel": "softmax", "shape": "m=64,n=128", "dtype": "f32", "device": "NVIDIA H200",)"
-      R"( "verified": true, "ceiling_fraction": 0.5, "time_us": 2.0, "date": "2026-12-01", "commit": "abc"})"
+      R"( "verified": true, "ceiling_fraction": 0.5,)"
+        R"( "time_us": 2.0, "date": "2026-12-01", "commit": "abc"})"
       "\n"
       R"({"kernel": "softmax", "shape": "m=64,n=256", "dtype": "f32", "device": "NVIDIA H200",)"
-      R"( "verified": true, "ceiling_fraction": 0.5, "time_us": 9.0, "date": "2026-12-02", "commit": "def"})"
+      R"( "verified": true, "ceiling_fraction": 0.5,)"
+        R"( "time_us": 9.0, "date": "2026-12-02", "commit": "def"})"
       "\n");
   const std::string words = "softmax --device h200 --shape m=64,n=128 --rows rows.json";
   const json row = explain(words);
@@ -95,7 +97,8 @@ TEST_F(Explain, FindsRowsByTheirProgramAndOptions) {
   const auto row = [](const char* program, double us) {
     return fmt::format(
         R"({{"kernel": "argmax", "shape": "m=64,n=128", "program": "{}", "dtype": "f32",)"
-        R"( "verified": true, "ceiling_fraction": 0.5, "device": "NVIDIA H200", "time_us": {}, "date": "2026-12-01", "commit": "abc"}})"
+        R"( "verified": true, "ceiling_fraction": 0.5,)"
+        R"( "device": "NVIDIA H200", "time_us": {}, "date": "2026-12-01", "commit": "abc"}})"
         "\n",
         program, us);
   };
