@@ -66,16 +66,15 @@ TEST_F(Explain, PackedWeightsOnAnH200ByHand) {
 }
 
 TEST_F(Explain, SaysWhichRowWasMeasured) {
-  write(
-      "rows.json",
-      R"({"kernel": "softmax", "shape": "m=64,n=128", "dtype": "f32", "device": "NVIDIA H200",)"
-      R"( "verified": true, "ceiling_fraction": 0.5,)"
+  write("rows.json",
+        R"({"kernel": "softmax", "shape": "m=64,n=128", "dtype": "f32", "device": "NVIDIA H200",)"
+        R"( "verified": true, "ceiling_fraction": 0.5,)"
         R"( "time_us": 2.0, "date": "2026-12-01", "commit": "abc"})"
-      "\n"
-      R"({"kernel": "softmax", "shape": "m=64,n=256", "dtype": "f32", "device": "NVIDIA H200",)"
-      R"( "verified": true, "ceiling_fraction": 0.5,)"
+        "\n"
+        R"({"kernel": "softmax", "shape": "m=64,n=256", "dtype": "f32", "device": "NVIDIA H200",)"
+        R"( "verified": true, "ceiling_fraction": 0.5,)"
         R"( "time_us": 9.0, "date": "2026-12-02", "commit": "def"})"
-      "\n");
+        "\n");
   const std::string words = "softmax --device h200 --shape m=64,n=128 --rows rows.json";
   const json row = explain(words);
   EXPECT_EQ(row["time_us"], 2);
