@@ -37,11 +37,16 @@ TEST(Env, ReadsTheVariableAtEachCall) {
 
 TEST(Nearest, NamesTheCloseOne) {
   EXPECT_EQ(did_you_mean("sofmax", {"gemm", "softmax"}), "did you mean 'softmax'?");
+  EXPECT_EQ(did_you_mean("rnu", {"opt", "run"}), "did you mean 'run'?");
+  EXPECT_EQ(did_you_mean("xs", {"x"}), "did you mean 'x'?");
 }
 
 TEST(Nearest, ListsAllWhenNothingIsClose) {
   EXPECT_EQ(did_you_mean("conv", {"gemm", "softmax"}), "known: gemm, softmax");
   EXPECT_EQ(did_you_mean("conv", {}), "");
+  EXPECT_EQ(did_you_mean("q", {"m", "n", "k"}), "known: m, n, k") << "no letter is like another";
+  EXPECT_EQ(did_you_mean("dim", {"sum", "max"}), "known: sum, max");
+  EXPECT_EQ(did_you_mean("", {"m"}), "known: m");
 }
 
 }  // namespace tw

@@ -2,6 +2,7 @@
 its drawing or is fetched, and that the picture is not empty. tools/debian-packages has the
 browser."""
 import json
+import math
 import pathlib
 import re
 import shutil
@@ -87,7 +88,49 @@ class Report(unittest.TestCase):
         self.assertIn("roofline of", self.page.read_text())
 
     def test_no_rows_are_an_error(self):
-        self.assertIn("no rows of times in", self.report([{"item": "x"}]).stderr)
+        self.expect_refused(self.report([{"item": "x"}]), "no rows of times in")
+
+    def expect_refused(self, done, part):
+        """By one line, and the code of what the user got wrong."""
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"\Abench/report: .*\n\Z")
+        self.assertIn(part, done.stderr)
+
+    def test_calls_that_only_move_data_need_no_bandwidth(self):
+        done = self.report([ROW | {"flops": 0, "bound": "launch"}])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 calls that only move data.</p>", self.page.read_text())
+
+    def test_malformed_rows_are_errors(self):
+        for field, value, part in (
+                ("time_us", "fast", "'time_us' is \"fast\"; wanted a number above 0"),
+                ("time_us", 0, "'time_us' is 0; wanted a number above 0"),
+                ("time_us", True, "'time_us' is true; wanted a number above 0"),
+                ("bytes", -1, "'bytes' is -1; wanted a number from 0"),
+                ("ratio", 0, "'ratio' is 0; wanted a number above 0"),
+                ("ratio", "x", "'ratio' is \"x\"; wanted a number from 0"),
+                ("ratio", math.inf, "'ratio' is Infinity; wanted a number from 0"),
+                ("ci95", [1], "'ci95' is [1]; wanted [low, high]"),
+                ("ci95", 1.0, "'ci95' is 1.0; wanted [low, high]"),
+                ("threads", "1", "'threads' is \"1\"; wanted a whole number"),
+                ("cache", ["warm"], "'cache' is [\"warm\"]; wanted a text"),
+                ("date", 2026, "'date' is 2026; wanted a text"),
+                ("verified", False, "'verified' is false; wanted true")):
+            self.expect_refused(self.report([ROW, ROW | {field: value}]), f"rows.json:2: {part}")
+        for field in ROW.keys() - {"cache", "mapping", "driver", "toolchain", "peer_about",
+                                   "peer_us", "ceiling_fraction", "max_err_over_bound", "blocks",
+                                   "disturbed"}:
+            row = {key: value for key, value in ROW.items() if key != field}
+            self.expect_refused(self.report([row]), f"rows.json:1: the row lacks '{field}'")
+        self.expect_refused(self.report([ROW, [1, 2]]), "rows.json:2: no row; wanted a JSON object")
+
+    def test_files_that_are_none_are_errors(self):
+        for words, part in (
+                (("--rows", self.folder / "none"), "none': No such file or directory; name a file"),
+                (("--rows", ROOT / "README.md"), "README.md:1: no row; wanted a JSON object"),
+                (("--rows", "/bin/sh"), "'/bin/sh' holds what is no text"),
+                (("--output", "/dev/null/page"), "cannot write '/dev/null/page'")):
+            self.expect_refused(self.report([ROW], *words), part)
 
     def dom(self):
         """Of the page, after it looked at itself."""

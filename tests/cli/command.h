@@ -39,6 +39,11 @@ class Command : public testing::Test {
     std::filesystem::create_directories(std::filesystem::path(folder_ + "/" + file).parent_path());
     std::ofstream(folder_ + "/" + file, std::ios::binary) << bytes;
   }
+  /// A script of a shell, that can be run.
+  void program(const std::string& file, const std::string& text) const {
+    write(file, "#!/bin/sh\n" + text);
+    std::filesystem::permissions(folder_ + "/" + file, std::filesystem::perms::owner_all);
+  }
 
   std::string folder_;
 };

@@ -165,6 +165,7 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
     expect("run softmax " + text, 2,
            text.substr(0, space) + " got '" + text.substr(space + 1) + "'; wanted ");
   }
+  expect("check gemm --shape m=17,q=5", 2, "kernel 'gemm' has no axis 'q'; known: ");
   expect("run softmax --mapping 'cpu1 speed=9'", 2, "speed");
   expect("run softmax --shape m=1000000000,n=1000000000", 3, "the machine has");
   expect("cache explode", 2, "known: list, show, why, clear");
@@ -192,6 +193,22 @@ TEST_F(Command, WrongWordsAreErrorsOfTheUser) {
       "that exists");
   expect("opt nothing.tw", 2, "cannot read 'nothing.tw'");
   expect("opt softmax --pass polish", 2, "no pass is named 'polish'");
+}
+
+TEST_F(Command, EmptyValuesAreErrorsOfTheUser) {
+  for (const char* words :
+       {"check gemm --callable", "bench --rows", "bench softmax --against", "bench gemm --before",
+        "bench gemm --peer", "bench gemm --mapping", "bench gemm --json", "bench gemm --shape",
+        "check gemm --text", "eject gemm --output own.cpp --name", "run gemm --device",
+        "eject gemm --output own.cpp --isa", "run gemm --dtype", "opt gemm --pass"}) {
+    const std::string flag = std::string(words).substr(std::string(words).rfind(' ') + 1);
+    const std::string part = flag + " got ''; wanted a value that is not empty";
+    expect(std::string(words) + " \"$TW_NOT_SET\"", 2, part);
+    expect(std::string(words) + "=", 2, part);
+    expect(std::string(words) + " ' '", 2, flag + " got ' '; wanted");
+  }
+  expect("bench ''", 2, "a word got ''; wanted a value that is not empty");
+  expect("'' gemm", 2, "a word got ''");
 }
 
 TEST_F(Command, WrongFilesAreErrorsOfTheUser) {

@@ -68,9 +68,11 @@ TEST_F(Explain, PackedWeightsOnAnH200ByHand) {
 TEST_F(Explain, SaysWhichRowWasMeasured) {
   write("rows.json",
         R"({"kernel": "softmax", "shape": "m=64,n=128", "dtype": "f32", "device": "NVIDIA H200",)"
+        R"( "verified": true, "ceiling_fraction": 0.5,)"
         R"( "time_us": 2.0, "date": "2026-12-01", "commit": "abc"})"
         "\n"
         R"({"kernel": "softmax", "shape": "m=64,n=256", "dtype": "f32", "device": "NVIDIA H200",)"
+        R"( "verified": true, "ceiling_fraction": 0.5,)"
         R"( "time_us": 9.0, "date": "2026-12-02", "commit": "def"})"
         "\n");
   const std::string words = "softmax --device h200 --shape m=64,n=128 --rows rows.json";
@@ -81,7 +83,11 @@ TEST_F(Explain, SaysWhichRowWasMeasured) {
   expect("explain " + words, 0, "blocks a multiprocessor");
   EXPECT_FALSE(
       explain("softmax --device h200 --shape m=8,n=128 --rows rows.json").contains("time_us"));
-  expect("explain softmax --device h200 --rows none.json", 3, "cannot read 'none.json'");
+  expect("explain softmax --device h200 --rows none.json", 2,
+         "--rows: cannot read 'none.json': No such file or directory; name a file or a folder of");
+  for (const char* device : {"cpu:0", "avx512"})
+    expect(std::string("explain softmax --rows rows.json --device ") + device, 2,
+           std::string("--rows with ") + device + "; rows are read for a kernel on a GPU");
   write("bad.json", "{\n");
   expect("explain softmax --device h200 --rows bad.json", 2, "bad.json:1: no JSON");
 }
@@ -90,6 +96,7 @@ TEST_F(Explain, FindsRowsByTheirProgramAndOptions) {
   const auto row = [](const char* program, double us) {
     return fmt::format(
         R"({{"kernel": "argmax", "shape": "m=64,n=128", "program": "{}", "dtype": "f32",)"
+        R"( "verified": true, "ceiling_fraction": 0.5,)"
         R"( "device": "NVIDIA H200", "time_us": {}, "date": "2026-12-01", "commit": "abc"}})"
         "\n",
         program, us);
@@ -118,7 +125,12 @@ TEST_F(Explain, CpusByTheirDataSheets) {
 
 TEST_F(Explain, RefusesMachinesThatItDoesNotKnow) {
   expect("explain softmax --device sm_70", 2, "unknown gpu 'sm_70'; known gpus: sm_80 (a100)");
-  expect("explain softmax --device h100", 2, "unknown device 'h100'");
+  expect("explain softmax --device h100", 2,
+         "unknown device 'h100'; known devices: cpu:0, cuda:0, a100 (sm_80), h200 (sm_90a), avx2");
+  expect("eject softmax --output own.cu --device h100", 2, "a100 (sm_80), h200 (sm_90a)");
+  expect("devices --measure --device h100", 2, "known devices: cpu:0, cuda:0\n");
+  expect("devices --measure --device interp", 2, "the interpreter has no rates; measure cpu:0");
+  expect("devices --device cuda:0", 2, "--device cuda:0 without --measure");
   setenv("TW_CUDA_DRIVER", "/nowhere/libcuda.so", 1);
   expect("explain softmax --device cuda:0", 3, "no CUDA driver");
   unsetenv("TW_CUDA_DRIVER");
@@ -160,40 +172,32 @@ TEST_F(Explain, MeasuresThisCpu) {
     EXPECT_GT(row.at(rate).at("value"), 0) << rate;
 }
 
-TEST_F(Command, RowsAgainstEarlierOnes) {
-  const auto row = [](const char* shape, double ratio, const char* date,
-                      const char* peer = "blis") {
-    return fmt::format(
-        R"({{"kernel": "gemm", "shape": "{}", "dtype": "f32", "device": "CPU", "suite": "s",)"
-        R"( "threads": 1, "cache": "warm", "time_us": 10.0, "time_ci95": [9.9, 10.1],)"
-        R"( "peer": "{}", "ratio": {}, "ci95": [{}, {}], "ceiling_fraction": {}, "date": "{}"}})"
-        "\n",
-        shape, peer, ratio, ratio - 0.01, ratio + 0.01, ratio / 2, date);
-  };
-  write("old/run-1.json", row("m=1", 0.7, "2026-11-01") + row("m=1", 1.2, "2026-11-20") +
-                              row("m=2", 1.0, "2026-11-01") + row("m=3", 1.0, "2026-11-01", ""));
-  write("same.json", row("m=1", 1.16, "2026-12-01") + row("m=2", 1.3, "2026-12-01") +
-                         row("m=3", 0.97, "2026-12-01", "") + row("m=9", 1.0, "2026-12-01"));
-  expect("bench --rows same.json --against old", 0,
-         "3 rows compared, 1 without an earlier one, 0 lost more than 5 %");
-  write("worse.json", row("m=1", 1.1, "2026-12-01") + row("m=2", 0.95, "2026-12-01"));
-  expect("bench --rows worse.json --against old", 1,
-         "LOST  CPU; s; gemm; m=1; f32; 1; warm; blis: ratio 1.100, at most 1.110; was 1.200, at "
-         "least 1.190");
-  expect("bench --rows worse.json --against old", 1,
-         "2 rows compared, 0 without an earlier one, 1 ");
-  write("alone.json", row("m=3", 0.9, "2026-12-01", ""));
-  expect("bench --rows alone.json --against old", 1, "m=3; f32; 1; warm; : ceiling 0.450, at most");
-  expect("bench --rows same.json", 2, "--rows without --against");
-  expect("bench --rows none.json --against old", 3, "cannot read 'none.json'");
-}
-
 TEST_F(Command, BenchBesideAnEarlierBuild) {
   const Ended e = call("bench row_reduce --shape m=64,n=512 --threads 1 --before " TW_COMMAND);
   EXPECT_TRUE(e.code == 0 || e.code == 1) << e.out;  // by the noise of the machine
   EXPECT_NE(e.out.find("of its speed"), std::string::npos) << e.out;
-  expect("bench row_reduce --shape m=4,n=8 --threads 1 --before /bin/false", 0,
-         "new      row_reduce");
+}
+
+TEST_F(Command, BenchBesideAnEarlierBuildThatLacksTheKernel) {
+  program("older", "case $1 in --version) echo tilewright 0.0.9;; *) exit 2;; esac\n");
+  expect("bench row_reduce --shape m=4,n=8 --threads 1 --before ./older", 0, "new      row_reduce");
+  expect("bench row_reduce --shape m=4,n=8 --threads 1 --before older", 0, "new      row_reduce");
+}
+
+TEST_F(Command, BenchRefusesWhatIsNoEarlierBuild) {
+  program("broken", "case $1 in --version) echo tilewright 0.0.9;; *) exit 3;; esac\n");
+  program("silent", "exit 0\n");
+  write("text", "tilewright\n");
+  const std::pair<const char*, const char*> cases[] = {
+      {"/no/such/file", "is no tilewright: there is no such file; name the command of an earlier"},
+      {"text", "is no tilewright: it is no program that may be run"},
+      {".", "is no tilewright: it is no file"},
+      {"/bin/cat", "is no tilewright: --version does not say so"},
+      {"/bin/false", "is no tilewright: --version does not say so"},
+      {"./silent", "is no tilewright: --version does not say so"},
+      {"./broken", "fails at 'opt row_reduce --dtype f32 --threads 1 "}};
+  for (const auto& [before, why] : cases)
+    expect(std::string("bench row_reduce --shape m=4,n=8 --threads 1 --before ") + before, 2, why);
 }
 
 }  // namespace tw

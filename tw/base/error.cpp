@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tw {
 
@@ -16,20 +17,27 @@ Error::Error(SourceLoc at, std::string message, std::string hint)
       message_(std::move(message)),
       hint_(std::move(hint)) {}
 
-/// Levenshtein distance.
+/// Of Damerau and Levenshtein: letters that were left out, added, changed, or swapped with the
+/// next.
 static size_t distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> before, last(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    before = std::exchange(last, row);
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t change = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row[b.size()];
+}
+
+/// Few letters differ, and at least half of the longer name is alike.
+static bool is_near(const std::string& a, const std::string& b) {
+  const size_t d = distance(a, b);
+  return d <= std::max<size_t>(2, a.size() / 3) && 2 * d <= std::max(a.size(), b.size());
 }
 
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
@@ -38,8 +46,7 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
     return distance(name, a) < distance(name, b);
   };
   const std::string& nearest = *std::ranges::min_element(known, closer);
-  if (distance(name, nearest) <= std::max<size_t>(2, name.size() / 3))
-    return "did you mean '" + nearest + "'?";
+  if (is_near(name, nearest)) return "did you mean '" + nearest + "'?";
   std::string all;
   for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
   return "known: " + all;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -84,23 +83,36 @@ BenchPlan plan_of(const Arguments& a) {
 
 }  // namespace
 
-/// Rows of files, beside earlier ones.
-static int compare_files(const Arguments& a) {
-  if (a.against.empty())
+/// UserError where words are said that would change nothing.
+static void expect_used(const Arguments& a) {
+  const bool rows = !a.rows.empty(), before = !a.before.empty();
+  const std::pair<const char*, bool> with_rows[] = {{"a kernel or suite", !a.target.empty()},
+                                                    {"--shape", !a.shape.empty()},
+                                                    {"--dtype", a.dtype.has_value()},
+                                                    {"--option", !a.options.empty()},
+                                                    {"--threads", a.threads > 0},
+                                                    {"--mapping", !a.mapping.empty()},
+                                                    {"--peer", !a.peers.empty()},
+                                                    {"--before", before},
+                                                    {"--json", a.json.has_value()}};
+  for (const auto& [word, said] : with_rows)
+    if (rows && said)
+      throw UserError(fmt::format("--rows with {}", word),
+                      "--rows times nothing: it compares rows that are there, by --against alone");
+  for (const auto& [word, said] :
+       {std::pair("--against", !a.against.empty()), std::pair("--peer", !a.peers.empty())})
+    if (before && said)
+      throw UserError(fmt::format("--before with {}", word),
+                      "--before times beside an earlier build and nothing else: run bench twice");
+  if (rows && a.against.empty())
     throw UserError("--rows without --against", "name earlier rows to compare them with");
-  std::vector<nlohmann::json> now, earlier;
-  for (const std::string& path : a.rows) std::ranges::copy(rows_in(path), std::back_inserter(now));
-  for (const std::string& path : a.against)
-    std::ranges::copy(rows_in(path), std::back_inserter(earlier));
-  return report_changes(changes_of(now, earlier));
 }
 
 int run_bench(const Arguments& a) {
-  if (!a.rows.empty()) return compare_files(a);
+  expect_used(a);
+  const std::vector<nlohmann::json> earlier = rows_of("--against", a.against);
+  if (!a.rows.empty()) return report_changes(changes_of(rows_of("--rows", a.rows), earlier));
   if (!a.before.empty()) return bench_before(plan_of(a), a);
-  std::vector<nlohmann::json> earlier;
-  for (const std::string& path : a.against)
-    std::ranges::copy(rows_in(path), std::back_inserter(earlier));
   std::vector<measure::Row> rows;
   std::vector<nlohmann::json> lines;
   const bool file = a.json && !a.json->empty();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "tw/base/error.h"
 #include "tw/cli/rows.h"
 
 namespace tw::cli {
@@ -46,7 +47,7 @@ RowChanges changes_of(const std::vector<json>& now, const std::vector<json>& ear
   for (const json& row : now) {
     const auto found = last.find(key_of(row));
     if (found == last.end()) {
-      ++c.fresh;
+      c.fresh.push_back(key_of(row));
       continue;
     }
     const Quality is = quality_of(row), was = quality_of(*found->second);
@@ -56,6 +57,12 @@ RowChanges changes_of(const std::vector<json>& now, const std::vector<json>& ear
 }
 
 int report_changes(const RowChanges& c) {
+  if (c.all.empty())
+    throw UserError(
+        fmt::format("--against: nothing was compared: none of the {} rows has an earlier one, as "
+                    "'{}'",
+                    c.fresh.size(), c.fresh.empty() ? "" : c.fresh.front()),
+        "wanted rows of the same device, suite, kernel, shape, dtype, threads, cache and peer");
   size_t lost = 0;
   for (const RowChange& r : c.all) {
     lost += r.lost();
@@ -64,7 +71,7 @@ int report_changes(const RowChanges& c) {
                  r.what, r.is, r.is_high, r.was, r.was_low);
   }
   fmt::print("{} row{} compared, {} without an earlier one, {} lost more than {:.0f} %\n",
-             c.all.size(), c.all.size() == 1 ? "" : "s", c.fresh, lost, 100 * kMostLoss);
+             c.all.size(), c.all.size() == 1 ? "" : "s", c.fresh.size(), lost, 100 * kMostLoss);
   return lost > 0 ? 1 : 0;
 }
 

@@ -24,12 +24,13 @@ struct RowChange {
 
 struct RowChanges {
   std::vector<RowChange> all;
-  size_t fresh = 0;  ///< rows without an earlier one
+  std::vector<std::string> fresh;  ///< keys of rows without an earlier one
 };
 RowChanges changes_of(const std::vector<nlohmann::json>& now,
                       const std::vector<nlohmann::json>& earlier);
 
-/// Prints them, what was lost in the end. 1 when something was, else 0.
+/// Prints them, what was lost in the end. 1 when something was, else 0; UserError where nothing
+/// was compared.
 int report_changes(const RowChanges& c);
 
 /// Every case beside the command of an earlier build, which traces and compiles it itself: see

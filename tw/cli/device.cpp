@@ -11,12 +11,18 @@ static Program program_for(const kernels::KernelEntry& k, const kernels::Problem
   return k.trace(p, d.target(a.threads));
 }
 
-static Device open_device(const std::string& name) {
+Device open_device(const std::string& name, const std::string& known) {
   try {
     return Device::open(name);
   } catch (const UserError& e) {
-    throw UserError(e.message(), e.hint() + ", interp");
+    if (name.starts_with("cuda:")) throw;  // which says how many there are
+    throw UserError(e.message(), "known devices: " + known);
   }
+}
+
+/// One on which kernels run.
+static Device open_device(const std::string& name) {
+  return open_device(name, "cpu:0, cuda:0, emu:0, interp");
 }
 
 Kernel kernel_for(const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a) {

@@ -11,6 +11,9 @@ namespace tw::cli {
 using RunKernel =
     std::function<void(const std::vector<TensorView>&, const std::vector<TensorView>&)>;
 
+/// Device::open() for a verb that takes the devices of the list `known`, which its error names.
+Device open_device(const std::string& name, const std::string& known);
+
 /// The kernel compiled for the device, threads and mapping of the flags.
 Kernel kernel_for(const kernels::KernelEntry& k, const kernels::Problem& p, const Arguments& a);
 

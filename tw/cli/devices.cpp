@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tw/base/error.h"
+#include "tw/cli/device.h"
 #include "tw/cli/gpu_ceilings.h"
 #include "tw/cli/output.h"
 #include "tw/cli/verbs.h"
@@ -81,7 +82,9 @@ void list_gpus(std::vector<json>& rows, std::string& text) {
 }
 
 int measure(const Arguments& a) {
-  const Device device = Device::open(a.device);
+  if (a.device == "interp")
+    throw UserError("the interpreter has no rates", "measure cpu:0 or cuda:0");
+  const Device device = open_device(a.device, "cpu:0, cuda:0");
   if (device.kind() == DeviceKind::emu)
     throw UserError("an emulated device has no rates", "measure cpu:0 or cuda:0");
   std::string what = device.name();
@@ -109,6 +112,10 @@ int measure(const Arguments& a) {
 
 int run_devices(const Arguments& a) {
   if (a.measure) return measure(a);
+  if (a.device != Arguments{}.device || a.threads > 0)
+    throw UserError(
+        fmt::format("{} without --measure", a.threads > 0 ? "--threads" : "--device " + a.device),
+        "devices lists all; --measure measures one");
   const Device device = Device::open("cpu:0");
   const CpuMachine& m = device.cpu();
   std::vector<json> rows = {{{"device", device.name()},

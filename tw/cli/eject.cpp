@@ -4,6 +4,7 @@
 
 #include "tw/base/error.h"
 #include "tw/cli/call.h"
+#include "tw/cli/device.h"
 #include "tw/cli/verbs.h"
 #include "tw/jit/kernel.h"
 
@@ -19,7 +20,8 @@ static Device device_of(const Arguments& a) {
     }
     if (described) return Device::open_as(gpu_named(a.device));
   }
-  return a.isa.empty() ? Device::open(a.device) : Device::open_as(machine_named(a.isa));
+  if (!a.isa.empty()) return Device::open_as(machine_named(a.isa));
+  return open_device(a.device, "cpu:0 (with --isa), cuda:0, a100 (sm_80), h200 (sm_90a)");
 }
 
 /// Of all outputs; 0 where no shape is named, since then nothing is known of their size.

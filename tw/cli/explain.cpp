@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "tw/base/error.h"
 #include "tw/cli/call.h"
+#include "tw/cli/device.h"
 #include "tw/cli/model.h"
 #include "tw/cli/output.h"
 #include "tw/cli/verbs.h"
@@ -91,10 +93,21 @@ void add_limits(nlohmann::json& row, const Limit& least, const std::optional<Lim
   if (hoped) row["ceiling_us_of"] = by_resource(*hoped);
 }
 
+void expect_no_rows(const Arguments& a) {
+  if (a.rows.empty()) return;
+  throw UserError(fmt::format("--rows with {}", is_model(a.target) ? "a model" : a.device),
+                  "rows are read for a kernel on a GPU, as --device h200; leave --rows out");
+}
+
 int run_explain(const Arguments& a) {
-  if (is_model(a.target)) return explain_model(a);
+  if (is_model(a.target)) {
+    expect_no_rows(a);
+    return explain_model(a);
+  }
   if (is_target(a.device)) return explain_target(a);
-  const CpuMachine machine = Device::open(a.device).cpu();
+  const CpuMachine machine =
+      open_device(a.device, "cpu:0, cuda:0, a100 (sm_80), h200 (sm_90a), avx2, avx512, neon").cpu();
+  expect_no_rows(a);
   const kernels::KernelEntry& k = kernels::kernel_named(a.target);
   const BenchCase c = case_of(k, problem_of(k, a), a.threads > 0 ? a.threads : machine.cores);
   const Explanation e = explain(c, a.mapping.empty() ? Mapping{} : parse_mapping(a.mapping));

@@ -13,6 +13,9 @@ void add_limits(nlohmann::json& row, const Limit& least, const std::optional<Lim
 /// What the call moves and computes.
 void print_work(const Work& w);
 
+/// UserError where --rows is said, for what no row is read.
+void expect_no_rows(const Arguments& a);
+
 /// `explain` for a machine that need not be here: a GPU, or a CPU by its data sheet. Nothing is
 /// run.
 int explain_target(const Arguments& a);

@@ -109,13 +109,11 @@ bool is_of(const nlohmann::json& row, const BenchCase& c, const std::string& dev
 std::optional<nlohmann::json> row_of_case(const Arguments& a, const BenchCase& c,
                                           const std::string& device) {
   std::optional<nlohmann::json> latest;
-  const bool said = !a.rows.empty();
-  for (const std::string& path : said ? a.rows : std::vector<std::string>{kResults}) {
-    if (!said && !std::filesystem::is_directory(path)) continue;
-    for (nlohmann::json& row : rows_in(path))
-      if (is_of(row, c, device) && (!latest || row.value("date", "") >= latest->value("date", "")))
-        latest = std::move(row);
-  }
+  std::vector<nlohmann::json> rows = rows_of("--rows", a.rows);
+  if (a.rows.empty() && std::filesystem::is_directory(kResults)) rows = rows_in(kResults, kResults);
+  for (nlohmann::json& row : rows)
+    if (is_of(row, c, device) && (!latest || row.value("date", "") >= latest->value("date", "")))
+      latest = std::move(row);
   return latest;
 }
 
@@ -200,6 +198,7 @@ TargetExplanation explain_gpu(const BenchCase& c, const Arguments& a) {
 
 TargetExplanation explain_cpu(const BenchCase& c, const Arguments& a) {
   const CpuMachine& m = machine_named(a.device);
+  expect_no_rows(a);
   const int threads = a.threads > 0 ? a.threads : m.cores;
   if (threads > m.cores)
     throw UserError(fmt::format("--threads got {}", threads),

@@ -224,6 +224,25 @@ static void check_verb(int argc, char** argv) {
     throw UserError(fmt::format("there is no verb '{}'", word), did_you_mean(word, known));
 }
 
+/// An empty word is a mistake, as of a variable that is not set: no option or target takes one, and
+/// options whose text is empty are those that were not given.
+static void check_values(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i], last = argv[i - 1];
+    const size_t equals = word.find('=');
+    const bool blank = word.find_first_not_of(" \t\r\n") == std::string::npos;
+    const bool joined = word.starts_with("--") && equals != std::string::npos &&
+                        word.find_first_not_of(" \t\r\n", equals + 1) == std::string::npos;
+    if (!blank && !joined) continue;
+    const bool of_option = joined || (i > 1 && last.starts_with("--"));
+    const std::string name = joined ? word.substr(0, equals) : of_option ? last : "a word";
+    throw UserError(
+        fmt::format("{} got '{}'", name, joined ? word.substr(equals + 1) : word),
+        fmt::format("wanted a value that is not empty; is a variable not set? Else leave {} out",
+                    of_option ? name : "it"));
+  }
+}
+
 /// Its errors are ours.
 static void parse_words(CLI::App& app, int argc, char** argv) {
   try {
@@ -265,6 +284,7 @@ static int parse_and_run(int argc, char** argv) {
   app.set_version_flag("--version", "tilewright " TW_VERSION);
   app.require_subcommand(1);
   for (const Verb& verb : verbs()) add_verb(app, verb, a);
+  check_values(argc, argv);
   check_verb(argc, argv);
   try {
     parse_words(app, argc, argv);
