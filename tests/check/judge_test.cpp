@@ -144,7 +144,7 @@ TEST(Judge, OtherLoadChangesNoVerdict) {
   };
   EXPECT_EQ(time_only(callable("honest_plain")).fault, "");
   if (std::filesystem::exists(callable("patches_clock").source)) {
-    EXPECT_THAT(time_only(callable("patches_clock")).fault, HasSubstr("is not the judge's"));
+    EXPECT_THAT(time_only(callable("patches_clock")).fault, HasSubstr("failed"));
   }
   Judge of_spinner(callable("spins_after"), settings_here());
   of_spinner.endure(product_case(40, 56, 48));
