@@ -11,6 +11,9 @@ namespace tw::check {
 namespace {
 
 constexpr int64_t kPage = 4096;
+// Of one tensor after the other where layouts are mixed.
+constexpr Layout kMixed[] = {Layout::transposed, Layout::contiguous, Layout::padded,
+                             Layout::spread};
 constexpr Layout kLayouts[] = {Layout::contiguous, Layout::unaligned, Layout::padded,
                                Layout::transposed, Layout::spread,    Layout::reversed,
                                Layout::expanded};
@@ -28,13 +31,13 @@ int64_t page_bytes(const Argument& a, Layout layout) {
 }  // namespace
 
 int64_t Arrangement::bytes(const std::vector<Argument>& arguments, int sets) {
-  int64_t most = 0;
-  for (const Layout layout : kLayouts) {
-    int64_t sum = kPage;
-    for (const Argument& a : arguments) sum += page_bytes(a, layout) + kPage;
-    most = std::max(most, sum);
+  int64_t sum = kPage;
+  for (const Argument& a : arguments) {
+    int64_t most = 0;
+    for (const Layout layout : kLayouts) most = std::max(most, page_bytes(a, layout));
+    sum += most + kPage;
   }
-  return most * sets;
+  return sum * sets;
 }
 
 Arrangement::Arrangement(char* memory, const std::vector<Argument>& arguments, Layout layout,
@@ -43,7 +46,9 @@ Arrangement::Arrangement(char* memory, const std::vector<Argument>& arguments, L
   int64_t at = kPage;
   for (int s = 0; s < sets; ++s) {
     sets_.emplace_back();
-    for (const Argument& a : arguments_) place(a, layout, side, at);
+    for (size_t i = 0; i < arguments_.size(); ++i)
+      place(arguments_[i], layout == Layout::mixed ? kMixed[i % std::size(kMixed)] : layout, side,
+            at);
   }
 }
 

@@ -25,7 +25,8 @@ constexpr Values kValues[] = {Values::uniform,  Values::unit,     Values::normal
                               Values::heavy,    Values::wide,     Values::offset,
                               Values::integers, Values::impulses, Values::special};
 constexpr Layout kStrided[] = {Layout::unaligned, Layout::padded,   Layout::transposed,
-                               Layout::spread,    Layout::reversed, Layout::expanded};
+                               Layout::spread,    Layout::reversed, Layout::expanded,
+                               Layout::mixed};
 
 constexpr unsigned char kPoison = 0xff, kOtherPoison = 0x7b;
 constexpr double kSoon = 2e-3;     // for what comes late

@@ -52,6 +52,8 @@ const char* name(Layout l) {
       return "expanded";
     case Layout::gapped:
       return "gapped";
+    case Layout::mixed:
+      return "mixed";
   }
   return "?";
 }
@@ -132,13 +134,16 @@ std::vector<double> input_values(const Argument& a, Values wanted, uint64_t seed
 
 double ValueStream::special() {
   const double subnormal = ulp(dtype_, 0) * 3;
+  const double middling = ulp(dtype_, 0) * std::exp2(info(dtype_).mantissa_bits - 1);
   const double all[] = {std::numeric_limits<double>::quiet_NaN(),
                         INFINITY,
                         -INFINITY,
                         0.0,
                         -0.0,
                         subnormal,
-                        -subnormal};
+                        -subnormal,
+                        middling,
+                        -middling};
   return all[random_() % std::size(all)];
 }
 
@@ -171,6 +176,7 @@ std::vector<int64_t> strides_of(Layout l, const std::vector<int64_t>& dims, DTyp
   switch (l) {
     case Layout::contiguous:
     case Layout::unaligned:
+    case Layout::mixed:
       break;
     case Layout::padded:
     case Layout::gapped: {

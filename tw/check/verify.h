@@ -52,8 +52,19 @@ enum class Values {
 /// How tensors lie. unaligned: one element past alignment. padded: gaps between rows, and between
 /// matrices. transposed: first axis contiguous. spread: every other element. reversed: last axis
 /// runs backward. expanded: inputs repeat along their first axis (stride 0), outputs are
-/// contiguous. gapped: as padded, with rows that begin at multiples of 16 bytes.
-enum class Layout { contiguous, unaligned, padded, transposed, spread, reversed, expanded, gapped };
+/// contiguous. gapped: as padded, with rows that begin at multiples of 16 bytes. mixed: each tensor
+/// another of these (Judge only).
+enum class Layout {
+  contiguous,
+  unaligned,
+  padded,
+  transposed,
+  spread,
+  reversed,
+  expanded,
+  gapped,
+  mixed
+};
 
 const char* name(Values v);
 const char* name(Layout l);
