@@ -93,7 +93,10 @@ std::optional<CompareKind> comparison(Opcode code) {
   }
 }
 
-bool within(const Interval& a, int64_t lo, int64_t hi) { return a.lo >= lo && a.hi <= hi; }
+/// Blocks of so many elements that begin there all lie inside of [0, dim), or all outside.
+bool on_one_side(const Interval& begin, int64_t extent, int64_t dim) {
+  return (begin.lo >= 0 && begin.hi <= dim - extent) || begin.hi <= -extent || begin.lo >= dim;
+}
 
 }  // namespace
 
@@ -151,8 +154,8 @@ void Spans::look_view(const Op& op, const View& view) {
   for (size_t axis = 0; axis < extents.size(); ++axis) {
     const Expr origin = view.origin[axis];
     const int64_t dim = sizes_.value(p_.params[view.param].dims[axis], {});
-    add({origin}, [this, origin, last = dim - extents[axis]](const Range& r) {
-      return within(bounds(origin, r), 0, last);
+    add({origin}, [this, origin, dim, extent = extents[axis]](const Range& r) {
+      return on_one_side(bounds(origin, r), extent, dim);
     });
   }
 }
@@ -166,10 +169,9 @@ void Spans::look_coordinates(const Op& op) {
     if (!known_.follows(v)) continue;
     const bool coordinate = view != nullptr && k < view->axes.size();
     const Expr dim = coordinate ? p_.params[view->param].dims[view->axes[k]] : Expr(0);
-    const int64_t last = sizes_.value(dim, {}) - 1;
-    add(v, [this, v, coordinate, last](const Range& r) {
+    add(v, [this, v, coordinate, n = sizes_.value(dim, {})](const Range& r) {
       const std::optional<Interval> b = bounds(v, r);
-      return b && (coordinate ? within(*b, 0, last) : b->lo == b->hi);
+      return b && (coordinate ? on_one_side(*b, 1, n) : b->lo == b->hi);
     });
   }
 }
