@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "tw/limit/impl/moving.h"
 #include "tw/limit/impl/needs.h"
 #include "tw/limit/impl/sizes.h"
 #include "tw/limit/impl/spans.h"
@@ -27,7 +28,11 @@ bool uses(const Expr& e, SymbolKind kind) {
 class Counter {
  public:
   Counter(const Program& p, std::span<const int64_t> dims)
-      : p_(p), sizes_(p, dims), needs_(p, sizes_), spans_(p, sizes_, needs_.known()) {}
+      : p_(p),
+        sizes_(p, dims),
+        needs_(p, sizes_),
+        spans_(p, sizes_, needs_.known()),
+        moving_(p, needs_.known()) {}
 
   Work count() {
     if (sizes_.instances() > 0) instances(0, {}, 1, kMostParts);
@@ -80,9 +85,16 @@ class Counter {
     } else {
       const OpCost cost = cost_of(p_, op);
       if (cost.count > 0 && !needs_.known().follows(op.out[0]))
-        add(cost, elements(op, *needed) * times);
+        add(cost, elements(op, *needed) * times * often(op));
       needs_.pass(op, *needed);
     }
+  }
+
+  /// How much of what an op does with these tiles it must do with any.
+  double often(const Op& op) const {
+    double share = 1;
+    for (const Moving::Seldom& s : moving_.seldom(op)) share *= s.never ? 0 : 1 / trips_.at(s.loop);
+    return share;
   }
 
   double elements(const Op& op, const Elements& needed) const {
@@ -141,6 +153,7 @@ class Counter {
     const std::vector<Span> trips =
         spans_.of(counter, value(loop.lo, at), n, std::max<int64_t>(value(loop.step, at), 1), at,
                   std::max(parts_, kLeastParts));
+    trips_[loop.loop] = static_cast<double>(n);
     const int64_t parts = parts_;
     parts_ = std::max<int64_t>(parts / std::max<int64_t>(std::ssize(trips), 1), 1);
     if (n > 1 && !yields.empty()) rehearse(op, at, trips, yields);
@@ -214,6 +227,8 @@ class Counter {
   Sizes sizes_;
   Needs needs_;
   Spans spans_;
+  Moving moving_;
+  std::map<int, double> trips_;     // of the loops around, by their ids
   int64_t parts_ = 0;               // that loops may have from here inward
   Work done_;                       // but for bytes
   std::map<int, Touched> touched_;  // by parameter

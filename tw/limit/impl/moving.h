@@ -1,0 +1,48 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "tw/limit/impl/known.h"
+
+namespace tw {
+
+/// Ops of loops over tiles that a larger tile would do less often: what they compute has no axis
+/// along which the loop moves, as what is carried from tile to tile. With one tile they are done
+/// once, or not at all where all they do is to go on from what the loop began with.
+class Moving {
+ public:
+  Moving(const Program& p, const Known& known);
+
+  struct Seldom {
+    int loop = 0;
+    bool never = false;
+  };
+  /// The loops around the op for which it is such.
+  const std::vector<Seldom>& seldom(const Op& op) const;
+
+ private:
+  /// Axes along which a value moves with the counter, one bit each. Where it moves along none that
+  /// tiles have, it is told apart: no tile changes how often that is done.
+  struct Motion {
+    uint32_t axes = 0;
+    bool pinned = false, carried = false;
+    bool moves() const { return axes != 0 || pinned; }
+    bool operator==(const Motion&) const = default;
+  };
+
+  void look(const Op& loop);
+  void follow(const Region& r, Symbol counter);
+  Motion of(const Op& op, Symbol counter) const;
+  Motion of_view(const Op& op, const View& view, Symbol counter) const;
+  Motion joined(const Op& op) const;
+  Motion moved(const Op& op) const;
+  bool fresh(ValueId v) const;
+
+  const Program& p_;
+  const Known& known_;
+  std::vector<Motion> motion_;  // of values, with the counter of the loop that is looked at
+  std::map<const Op*, std::vector<Seldom>> seldom_;
+};
+
+}  // namespace tw
