@@ -5,8 +5,12 @@
 namespace tw {
 
 Moving::Moving(const Program& p, const Known& known) : p_(p), known_(known) {
+  for (size_t axis = 0; axis < p.grid.size(); ++axis) {
+    motion_.assign(p.values.size(), {});
+    look(p.body, {SymbolKind::pid, static_cast<int>(axis)});
+  }
   walk(p, [this](const Op& op) {
-    if (op.code == Opcode::for_) look(op);
+    if (op.code == Opcode::for_) begin(op);
   });
 }
 
@@ -24,49 +28,51 @@ bool Moving::fresh(ValueId v) const {
   return fresh(op->in[static_cast<size_t>(std::ranges::find(op->out, v) - op->out.begin())]);
 }
 
-void Moving::look(const Op& loop) {
-  const int id = loop.as<LoopAttr>().loop;
-  const Symbol counter{SymbolKind::loop, id};
+void Moving::begin(const Op& loop) {
   motion_.assign(p_.values.size(), {});
   for (size_t i = 0; i < loop.in.size(); ++i)
     motion_[loop.regions[0].args[i]].carried = fresh(loop.in[i]);
-  follow(loop.regions[0], counter);
+  look(loop.regions[0], {SymbolKind::loop, loop.as<LoopAttr>().loop});
+}
+
+void Moving::look(const Region& r, Symbol s) {
+  follow(r, s);
   bool tiled = false;
-  walk(loop.regions[0], [&](const Op& op) {
+  walk(r, [&](const Op& op) {
     tiled = tiled || (op.code == Opcode::load && motion_[op.out[0]].axes != 0);
   });
   if (!tiled) return;
-  walk(loop.regions[0], [&](const Op& op) {
+  walk(r, [&](const Op& op) {
+    if (op.out.empty() || !op.regions.empty()) return;
     const bool folds = is_fold(op.code) || op.code == Opcode::dot;
-    bool moves = !op.out.empty() && motion_[op.out[0]].moves();
+    bool moves = motion_[op.out[0]].moves();
     for (ValueId v : op.in) moves = moves || (folds && motion_[v].moves());
-    if (op.out.empty() || moves || !op.regions.empty()) return;
-    seldom_[&op].push_back({id, motion_[op.out[0]].carried});
+    if (!moves) seldom_[&op].push_back({s, motion_[op.out[0]].carried});
   });
 }
 
-void Moving::follow(const Region& r, Symbol counter) {
+void Moving::follow(const Region& r, Symbol s) {
   for (const Op& op : r.ops) {
     if (op.regions.empty() || is_fold(op.code)) {
-      const Motion m = of(op, counter);
+      const Motion m = of(op, s);
       for (ValueId v : op.out) motion_[v] = m;
       continue;
     }
     // Of what other loops and branches carry it is not followed how it moves.
     for (const Region& inner : op.regions) {
       for (ValueId v : inner.args) motion_[v] = {.pinned = true};
-      follow(inner, counter);
+      follow(inner, s);
     }
     for (ValueId v : op.out) motion_[v] = {.pinned = true};
   }
 }
 
-Moving::Motion Moving::of_view(const Op& op, const View& view, Symbol counter) const {
+Moving::Motion Moving::of_view(const Op& op, const View& view, Symbol s) const {
   Motion m;
   if (op.out.empty()) return m;
   const Extents& shape = p_.type(op.out[0]).shape;
   for (size_t axis = 0; axis < view.origin.size(); ++axis) {
-    if (!mentions(view.origin[axis], counter)) continue;
+    if (!mentions(view.origin[axis], s)) continue;
     const auto k = std::ranges::find(view.axes, static_cast<int>(axis)) - view.axes.begin();
     if (k < std::ssize(view.axes) && shape[static_cast<size_t>(k)] > 1)
       m.axes |= 1U << k;
@@ -107,12 +113,18 @@ Moving::Motion Moving::moved(const Op& op) const {
   return m;
 }
 
-Moving::Motion Moving::of(const Op& op, Symbol counter) const {
+Moving::Motion Moving::of(const Op& op, Symbol s) const {
   Motion m = joined(op);
-  if (op.code == Opcode::load) return of_view(op, op.as<ViewAttr>().view, counter);
-  if (op.code == Opcode::index) return {.pinned = mentions(op.as<IndexAttr>().value, counter)};
+  if (op.code == Opcode::load) return of_view(op, op.as<ViewAttr>().view, s);
+  if (op.code == Opcode::index) return {.pinned = mentions(op.as<IndexAttr>().value, s)};
   if (op.code == Opcode::gather || op.code == Opcode::atomic)
-    return {.pinned = m.moves() || of_view(op, *view_of(op), counter).moves()};
+    return {.pinned = m.moves() || of_view(op, *view_of(op), s).moves()};
+  if (op.code == Opcode::where && known_.follows(op.in[0])) {
+    // A mask of coordinates moves as what it hides does.
+    const Motion a = motion_[op.in[1]], b = motion_[op.in[2]];
+    const bool alone = !a.moves() && !b.moves() && motion_[op.in[0]].moves();
+    return {a.axes | b.axes, a.pinned || b.pinned || alone, a.carried || b.carried};
+  }
   if (op.code == Opcode::transpose || op.code == Opcode::reshape) return moved(op);
   if (op.code == Opcode::reduce) m.axes &= ~(1U << fold_of(op).axis);
   if (op.code == Opcode::top_k) m.pinned = m.moves();

@@ -54,6 +54,7 @@ class Counter {
       return region(p_.body, at, times, {});
     }
     const Symbol pid{SymbolKind::pid, static_cast<int>(axis)};
+    trips_[pid] = static_cast<double>(sizes_.grid()[axis]);
     const std::vector<Span> all =
         spans_.of(pid, 0, sizes_.grid()[axis], 1, at, std::min(parts, kMostInstances));
     for (const Span& s : all) {
@@ -93,7 +94,7 @@ class Counter {
   /// How much of what an op does with these tiles it must do with any.
   double often(const Op& op) const {
     double share = 1;
-    for (const Moving::Seldom& s : moving_.seldom(op)) share *= s.never ? 0 : 1 / trips_.at(s.loop);
+    for (const Moving::Seldom& s : moving_.seldom(op)) share *= s.never ? 0 : 1 / trips_.at(s.of);
     return share;
   }
 
@@ -153,7 +154,7 @@ class Counter {
     const std::vector<Span> trips =
         spans_.of(counter, value(loop.lo, at), n, std::max<int64_t>(value(loop.step, at), 1), at,
                   std::max(parts_, kLeastParts));
-    trips_[loop.loop] = static_cast<double>(n);
+    trips_[counter] = static_cast<double>(n);
     const int64_t parts = parts_;
     parts_ = std::max<int64_t>(parts / std::max<int64_t>(std::ssize(trips), 1), 1);
     if (n > 1 && !yields.empty()) rehearse(op, at, trips, yields);
@@ -228,7 +229,7 @@ class Counter {
   Needs needs_;
   Spans spans_;
   Moving moving_;
-  std::map<int, double> trips_;     // of the loops around, by their ids
+  std::map<Symbol, double> trips_;  // how many values the symbols around take
   int64_t parts_ = 0;               // that loops may have from here inward
   Work done_;                       // but for bytes
   std::map<int, Touched> touched_;  // by parameter

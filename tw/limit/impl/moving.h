@@ -7,22 +7,22 @@
 
 namespace tw {
 
-/// Ops of loops over tiles that a larger tile would do less often: what they compute has no axis
-/// along which the loop moves, as what is carried from tile to tile. With one tile they are done
-/// once, or not at all where all they do is to go on from what the loop began with.
+/// Ops that a larger tile would do less often: what they compute has no axis along which a loop
+/// over tiles, or the grid, moves. With one tile they are done once, or not at all where all they
+/// do is to go on from what the loop began with.
 class Moving {
  public:
   Moving(const Program& p, const Known& known);
 
   struct Seldom {
-    int loop = 0;
+    Symbol of;
     bool never = false;
   };
-  /// The loops around the op for which it is such.
+  /// The coordinates and counters around the op for which it is such.
   const std::vector<Seldom>& seldom(const Op& op) const;
 
  private:
-  /// Axes along which a value moves with the counter, one bit each. Where it moves along none that
+  /// Axes along which a value moves with a symbol, one bit each. Where it moves along none that
   /// tiles have, it is told apart: no tile changes how often that is done.
   struct Motion {
     uint32_t axes = 0;
@@ -31,17 +31,18 @@ class Moving {
     bool operator==(const Motion&) const = default;
   };
 
-  void look(const Op& loop);
-  void follow(const Region& r, Symbol counter);
-  Motion of(const Op& op, Symbol counter) const;
-  Motion of_view(const Op& op, const View& view, Symbol counter) const;
+  void look(const Region& r, Symbol s);
+  void begin(const Op& loop);
+  void follow(const Region& r, Symbol s);
+  Motion of(const Op& op, Symbol s) const;
+  Motion of_view(const Op& op, const View& view, Symbol s) const;
   Motion joined(const Op& op) const;
   Motion moved(const Op& op) const;
   bool fresh(ValueId v) const;
 
   const Program& p_;
   const Known& known_;
-  std::vector<Motion> motion_;  // of values, with the counter of the loop that is looked at
+  std::vector<Motion> motion_;  // of values, with the symbol that is looked at
   std::map<const Op*, std::vector<Seldom>> seldom_;
 };
 
