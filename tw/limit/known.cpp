@@ -9,40 +9,28 @@ namespace tw {
 /// Modulo 2^64, as i64 wraps.
 static int64_t wrapped(uint64_t x) { return static_cast<int64_t>(x); }
 
+std::optional<CompareKind> comparison(Opcode code) {
+  if (code == Opcode::eq) return CompareKind::eq;
+  if (code == Opcode::ne) return CompareKind::ne;
+  if (code == Opcode::lt) return CompareKind::lt;
+  if (code == Opcode::le) return CompareKind::le;
+  return std::nullopt;
+}
+
 std::optional<int64_t> combined(Opcode code, int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
-  switch (code) {
-    case Opcode::add:
-      return wrapped(x + y);
-    case Opcode::sub:
-      return wrapped(x - y);
-    case Opcode::mul:
-      return wrapped(x * y);
-    case Opcode::div:
-      return b == 0 ? 0 : a / b;
-    case Opcode::rem:
-      return b == 0 ? 0 : a % b;
-    case Opcode::min:
-      return std::min(a, b);
-    case Opcode::max:
-      return std::max(a, b);
-    case Opcode::and_:
-      return a & b;
-    case Opcode::or_:
-      return a | b;
-    case Opcode::xor_:
-      return a ^ b;
-    case Opcode::eq:
-      return a == b;
-    case Opcode::ne:
-      return a != b;
-    case Opcode::lt:
-      return a < b;
-    case Opcode::le:
-      return a <= b;
-    default:
-      return std::nullopt;
-  }
+  if (code == Opcode::add) return wrapped(x + y);
+  if (code == Opcode::sub) return wrapped(x - y);
+  if (code == Opcode::mul) return wrapped(x * y);
+  if (code == Opcode::div) return b == 0 ? 0 : b == -1 ? wrapped(0 - x) : a / b;
+  if (code == Opcode::rem) return b == 0 || b == -1 ? 0 : a % b;
+  if (code == Opcode::min) return std::min(a, b);
+  if (code == Opcode::max) return std::max(a, b);
+  if (code == Opcode::and_) return a & b;
+  if (code == Opcode::or_) return a | b;
+  if (code == Opcode::xor_) return a ^ b;
+  if (const auto kind = comparison(code)) return holds(*kind, a, b);
+  return std::nullopt;
 }
 
 std::vector<ValueId> deciding(const Op& op) {

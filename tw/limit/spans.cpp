@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 namespace tw {
 
@@ -52,45 +53,22 @@ Interval combined(Expr::Kind kind, const Interval& a, const Interval& b) {
       return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
     case Expr::Kind::max:
       return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
-    default:
-      return {};
+    case Expr::Kind::constant:
+    case Expr::Kind::symbol:
+      break;
   }
+  return {};
 }
 
 std::optional<Expr::Kind> kind_of(Opcode code) {
-  switch (code) {
-    case Opcode::add:
-      return Expr::Kind::add;
-    case Opcode::sub:
-      return Expr::Kind::sub;
-    case Opcode::mul:
-      return Expr::Kind::mul;
-    case Opcode::div:
-      return Expr::Kind::floordiv;
-    case Opcode::rem:
-      return Expr::Kind::mod;
-    case Opcode::min:
-      return Expr::Kind::min;
-    case Opcode::max:
-      return Expr::Kind::max;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<CompareKind> comparison(Opcode code) {
-  switch (code) {
-    case Opcode::eq:
-      return CompareKind::eq;
-    case Opcode::ne:
-      return CompareKind::ne;
-    case Opcode::lt:
-      return CompareKind::lt;
-    case Opcode::le:
-      return CompareKind::le;
-    default:
-      return std::nullopt;
-  }
+  static constexpr std::array kKinds = {
+      std::pair{Opcode::add, Expr::Kind::add}, std::pair{Opcode::sub, Expr::Kind::sub},
+      std::pair{Opcode::mul, Expr::Kind::mul}, std::pair{Opcode::div, Expr::Kind::floordiv},
+      std::pair{Opcode::rem, Expr::Kind::mod}, std::pair{Opcode::min, Expr::Kind::min},
+      std::pair{Opcode::max, Expr::Kind::max}};
+  for (const auto& [of, kind] : kKinds)
+    if (of == code) return kind;
+  return std::nullopt;
 }
 
 /// Blocks of so many elements that begin there all lie inside of [0, dim), or all outside.

@@ -24,6 +24,12 @@ bool uses(const Expr& e, SymbolKind kind) {
   return found;
 }
 
+bool writes(const Region& r) {
+  bool found = false;
+  walk(r, [&](const Op& op) { found |= info(op.code).effect == Effect::write; });
+  return found;
+}
+
 /// Walks a program at given sizes, backward from what it writes.
 class Counter {
  public:
@@ -117,6 +123,8 @@ class Counter {
 
   /// A loop that may end before its first iteration. What it looks at is not known to be padding.
   void skipped(const Op& op) {
+    const bool used = std::ranges::any_of(op.out, [&](ValueId v) { return !!needs_.wanted(v); });
+    if (!used && !writes(op.regions[0])) return;
     for (ValueId v : op.in) needs_.want(v, Elements::all(p_.type(v).shape));
     walk(op.regions[0], [this](const Op& inner) {
       for (ValueId v : inner.in) needs_.want(v, Elements::all(p_.type(v).shape));
@@ -158,10 +166,14 @@ class Counter {
     const int64_t parts = parts_;
     parts_ = std::max<int64_t>(parts / std::max<int64_t>(std::ssize(trips), 1), 1);
     if (n > 1 && !yields.empty()) rehearse(op, at, trips, yields);
-    for (const Span& s : trips) trip(op, at, s, times * s.count, yields);
+    Wanted first = n > 0 ? Wanted(op.in.size()) : yields;
+    for (const Span& s : trips) {
+      trip(op, at, s, times * s.count, yields);
+      add_arguments(op, first);
+    }
     parts_ = parts;
     for (size_t i = 0; i < op.in.size(); ++i)
-      if (yields[i]) needs_.want(op.in[i], *yields[i]);
+      if (first[i]) needs_.want(op.in[i], *first[i]);
   }
 
   void trip(const Op& op, Coordinates at, const Span& s, double times, const Wanted& yields) {
@@ -172,17 +184,21 @@ class Counter {
   /// Adds to what is wanted of a body what its first and its last trip want of the one before.
   void rehearse(const Op& op, const Coordinates& at, const std::vector<Span>& trips,
                 Wanted& yields) {
-    const std::vector<ValueId>& args = op.regions[0].args;
-    for (size_t round = 0; round <= args.size(); ++round) {
+    for (size_t round = 0; round <= yields.size(); ++round) {
       const Wanted before = yields;
       for (const Span& s : {trips.front(), trips.back()}) {
         trip(op, at, s, 0, before);
-        for (size_t i = 0; i < args.size(); ++i)
-          if (const auto& more = needs_.wanted(args[i]))
-            yields[i] = yields[i] ? *yields[i] | *more : *more;
+        add_arguments(op, yields);
       }
       if (yields == before) return;
     }
+  }
+
+  /// What the body wants of its arguments.
+  void add_arguments(const Op& op, Wanted& to) const {
+    for (size_t i = 0; i < to.size(); ++i)
+      if (const auto& more = needs_.wanted(op.regions[0].args[i]))
+        to[i] = to[i] ? *to[i] | *more : *more;
   }
 
   void branch(const Op& op, const Coordinates& at, double times) {

@@ -37,6 +37,9 @@ class Known {
   std::vector<std::vector<int64_t>> elements_;
 };
 
+/// What an op compares by; nothing for other ops.
+std::optional<CompareKind> comparison(Opcode code);
+
 /// The result of an op of two integers (b1: 0 or 1); nothing for other ops.
 std::optional<int64_t> combined(Opcode code, int64_t a, int64_t b);
 
