@@ -57,6 +57,36 @@ TEST_F(Explain, AttentionOnAnH200ByHand) {
   EXPECT_LT(least(row, "special"), 256876 + 256876 / 16);
 }
 
+TEST_F(Explain, AttentionCountsTheKeysAndQueriesThatThereAre) {
+  const std::string words =
+      "attention --device avx2 --shape heads=8,kv_heads=8,sq=1024,head=64,skv=";
+  for (int64_t skv : {1, 64, 65, 129, 1000}) {
+    const json done = explain(words + std::to_string(skv))["operations"];
+    EXPECT_EQ(done["dot f32"], 4 * 8 * 1024 * 64 * skv) << skv;
+    EXPECT_EQ(done["special"], 8 * 1024 * (skv + 1)) << skv;  // and the logarithm of each sum
+  }
+  const json causal = explain(words + "1024 --option mask=causal")["operations"];
+  EXPECT_EQ(causal["dot f32"], 4 * 8 * (1024 * 1025 / 2) * 64);
+}
+
+TEST_F(Explain, ConvolutionsCountNoPadding) {
+  const json row = explain(
+      "conv2d --device avx2 --shape "
+      "h=31,w=29,c=37,k=45,before_h=1,after_h=1,before_w=1,after_w=1");
+  const int64_t taps = (3 * 31 - 2) * (3 * 29 - 2);  // of the windows at all places
+  EXPECT_EQ(row["operations"]["dot f32"], 2 * taps * 37 * 45);
+}
+
+TEST_F(Explain, NoCeilingLiesBelowItsLimit) {
+  for (const char* words :
+       {"attention --dtype bf16 --shape sq=4096,skv=4096,head=128 --option mask=causal", "softmax",
+        "gemm --dtype bf16"}) {
+    const json row = explain(words + std::string(" --device h200"));
+    for (const auto& [resource, us] : row["limit_us_of"].items())
+      EXPECT_LE(us, row["ceiling_us_of"][resource]) << words << " " << resource;
+  }
+}
+
 TEST_F(Explain, PackedWeightsOnAnH200ByHand) {
   const json row = explain("gemv_int4 --device h200 --shape m=1,n=4096,k=4096,group=64");
   EXPECT_EQ(row["bound"], "bandwidth");

@@ -383,6 +383,9 @@ TEST(Rates, NothingReachesMoreThanIsStated) {
     }
   EXPECT_GE(reached.latency.memory_us, stated.latency.memory_us);
   EXPECT_GE(reached.latency.cache_us, stated.latency.cache_us);
+  EXPECT_GE(reached.latency.arithmetic_us, stated.latency.arithmetic_us);
+  EXPECT_GE(reached.latency.special_us, stated.latency.special_us);
+  EXPECT_GE(reached.latency.matrix_us, stated.latency.matrix_us);
   EXPECT_FALSE(reached_rates(gpu_named("a100")));
 }
 

@@ -41,10 +41,11 @@ struct Work {
   double of(Unit u) const { return ops[static_cast<size_t>(u)]; }
 };
 
-/// `dims` has the value of every Program::dims entry, in order. Counts instances and loop trips
-/// exactly where they follow from dims; where a loop depends on the instance, over at most 4096
-/// instances, evenly chosen. A branch that depends on a coordinate counts as its cheaper side, the
-/// body of a while loop not at all.
+/// `dims` has the value of every Program::dims entry, in order. Counts the elements that are needed
+/// at every coordinate of the grid and every trip of its loops; where those differ in thousands of
+/// ways, at 1024 coordinates of an axis, evenly chosen. What is done once a tile counts as with one
+/// tile. A branch that depends on a coordinate counts as its cheaper side, the body of a while loop
+/// not at all.
 /// Throws UserError when the number of dims is wrong.
 Work least_work(const Program& p, std::span<const int64_t> dims);
 

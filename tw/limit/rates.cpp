@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "tw/limit/limit.h"
@@ -76,9 +77,19 @@ static Rates rates_of(const GpuPeaks& p, const GpuMachine& m) {
 
 Rates datasheet_rates(const GpuMachine& m) { return rates_of(stated_peaks(m.arch), m); }
 
+/// Nothing waits less than what is stated; what nobody measured waits that long.
+static Latency longer(const Latency& a, const Latency& b) {
+  return {std::max(a.memory_us, b.memory_us), std::max(a.cache_us, b.cache_us),
+          std::max(a.arithmetic_us, b.arithmetic_us), std::max(a.special_us, b.special_us),
+          std::max(a.matrix_us, b.matrix_us)};
+}
+
 std::optional<Rates> reached_rates(const GpuMachine& m) {
   const GpuPeaks* p = reached_peaks(m.arch);
-  return p ? std::optional(rates_of(*p, m)) : std::nullopt;
+  if (p == nullptr) return std::nullopt;
+  Rates r = rates_of(*p, m);
+  r.latency = longer(r.latency, datasheet_rates(m).latency);
+  return r;
 }
 
 }  // namespace tw

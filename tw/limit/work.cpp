@@ -1,54 +1,17 @@
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <map>
-#include <set>
+#include <optional>
 #include <utility>
 
-#include "tw/base/error.h"
-#include "tw/base/round.h"
-#include "tw/ir/infer.h"
+#include "tw/limit/impl/moving.h"
+#include "tw/limit/impl/needs.h"
 #include "tw/limit/impl/sizes.h"
+#include "tw/limit/impl/spans.h"
 
 namespace tw {
 
 namespace {
-
-/// Values that reach a store.
-class Liveness {
- public:
-  explicit Liveness(const Program& p) {
-    while (grew_) {
-      grew_ = false;
-      mark(p.body);
-    }
-  }
-  bool live(const Op& op) const {
-    if (info(op.code).effect == Effect::write) return true;
-    if (std::ranges::any_of(op.out, [&](ValueId v) { return values_.contains(v); })) return true;
-    return std::ranges::any_of(op.regions, [&](const Region& r) {
-      return std::ranges::any_of(r.ops, [&](const Op& o) { return live(o); });
-    });
-  }
-
- private:
-  void add(const std::vector<ValueId>& values) {
-    for (ValueId v : values) grew_ |= values_.insert(v).second;
-  }
-  void mark(const Region& region) {
-    for (auto op = region.ops.rbegin(); op != region.ops.rend(); ++op) {
-      if (!live(*op)) continue;
-      add(op->in);
-      for (const Region& r : op->regions) {
-        add(r.yields);
-        mark(r);
-      }
-    }
-  }
-
-  std::set<ValueId> values_;
-  bool grew_ = true;
-};
 
 /// Bytes of one parameter that executed loads and stores covered.
 struct Touched {
@@ -61,124 +24,91 @@ bool uses(const Expr& e, SymbolKind kind) {
   return found;
 }
 
-/// Walks a program at given sizes. Along the way, every symbol (pid, loop) is known to take some
-/// number of values; a tile axis placed by a symbol covers `values x extent` elements of a tensor
-/// axis, of which only the tensor's own count: that share is the symbol's.
+bool writes(const Region& r) {
+  bool found = false;
+  walk(r, [&](const Op& op) { found |= info(op.code).effect == Effect::write; });
+  return found;
+}
+
+/// Walks a program at given sizes, backward from what it writes.
 class Counter {
  public:
-  Counter(const Program& p, std::span<const int64_t> dims) : p_(p), sizes_(p, dims), live_(p) {}
+  Counter(const Program& p, std::span<const int64_t> dims)
+      : p_(p),
+        sizes_(p, dims),
+        needs_(p, sizes_),
+        spans_(p, sizes_, needs_.known()),
+        moving_(p, needs_.known()) {}
 
   Work count() {
-    const int64_t instances = sizes_.instances();
-    for (size_t axis = 0; axis < p_.grid.size(); ++axis)
-      values_[{SymbolKind::pid, static_cast<int>(axis)}] = static_cast<double>(sizes_.grid()[axis]);
-    loops(p_.body);
-    shares(p_.body);
-    if (instances > 0) {
-      const int64_t samples = varies_ ? std::min<int64_t>(instances, 4096) : 1;
-      for (int64_t s = 0; s < samples; ++s) {
-        const double weight = static_cast<double>(instances) / static_cast<double>(samples);
-        region(p_.body, sizes_.instance(s * (instances / samples)), weight);
-      }
-    }
+    if (sizes_.instances() > 0) instances(0, {}, 1, kMostParts);
     return result();
   }
 
  private:
+  using Wanted = std::vector<std::optional<Elements>>;
+
+  /// Parts of the grid and of loops that are looked at one by one, in all and of one loop.
+  static constexpr int64_t kMostParts = 8192, kMostInstances = 1024, kLeastParts = 32;
+
   int64_t value(const Expr& e, const Coordinates& at) const { return sizes_.value(e, at); }
-  int64_t trips(const LoopAttr& loop, const Coordinates& at) const {
-    return sizes_.trips(loop, at);
-  }
 
-  /// Notes how many values each loop counter takes in the first instance.
-  void loops(const Region& region) {
-    for (const Op& op : region.ops) {
-      if (op.code == Opcode::for_) {
-        const auto& loop = op.as<LoopAttr>();
-        values_[{SymbolKind::loop, loop.loop}] = static_cast<double>(trips(loop, {}));
-        for (const Expr& e : {loop.lo, loop.hi, loop.step}) varies_ |= uses(e, SymbolKind::pid);
-      }
-      for (const Region& r : op.regions) loops(r);
+  /// Coordinates of the grid from `axis` on.
+  void instances(size_t axis, Coordinates at, double times, int64_t parts) {
+    if (axis == sizes_.grid().size()) {
+      parts_ = parts;
+      return region(p_.body, at, times, {});
+    }
+    const Symbol pid{SymbolKind::pid, static_cast<int>(axis)};
+    trips_[pid] = static_cast<double>(sizes_.grid()[axis]);
+    const std::vector<Span> all =
+        spans_.of(pid, 0, sizes_.grid()[axis], 1, at, std::min(parts, kMostInstances));
+    for (const Span& s : all) {
+      at[pid] = s.value;
+      instances(axis + 1, at, times * s.count, std::max<int64_t>(parts / std::ssize(all), 1));
     }
   }
 
-  void shares(const Region& region) {
-    for (const Op& op : region.ops) {
-      if (live_.live(op) && (op.code == Opcode::load || op.code == Opcode::store)) share_of(op);
-      for (const Region& r : op.regions) shares(r);
-    }
-  }
-
-  /// One tile axis of a view: who places it, and how much of what it covers lies in the tensor.
-  struct AxisShare {
-    std::set<Symbol> by;
-    int64_t dim, extent;
-    double share;
-  };
-
-  std::vector<AxisShare> axis_shares(const Op& op) const {
-    const View& view = op.as<ViewAttr>().view;
-    const Extents& shape = p_.type(op.code == Opcode::load ? op.out[0] : op.in[0]).shape;
-    std::vector<AxisShare> out;
-    for (size_t k = 0; k < view.axes.size(); ++k) {
-      AxisShare a{{}, value(p_.params[view.param].dims[view.axes[k]], {}), shape[k], 1};
-      double covered = static_cast<double>(shape[k]);
-      for_each_symbol(view.origin[view.axes[k]], [&](Symbol s) {
-        if (s.kind != SymbolKind::dim && a.by.insert(s).second) covered *= values_.at(s);
-      });
-      if (covered > 0) a.share = std::min(1.0, static_cast<double>(a.dim) / covered);
-      out.push_back(std::move(a));
-    }
-    return out;
-  }
-
-  void share_of(const Op& op) {
-    for (const AxisShare& a : axis_shares(op)) {
-      if (a.by.empty()) {
-        if (fixed_.insert({a.dim, a.extent}).second) fixed_share_ *= a.share;
-      } else {
-        auto [known, fresh] = shares_.try_emplace(a.by, a.share);
-        if (!fresh) known->second = std::min(known->second, a.share);
-      }
-    }
-  }
-
-  /// The share of work that is no padding under these symbols: each symbol counts once.
-  double share(const Coordinates& at) const {
-    double product = fixed_share_;
-    std::set<Symbol> used;
-    for (const auto& [by, share] : shares_) {
-      const bool applies =
-          std::ranges::all_of(by, [&](Symbol s) { return at.contains(s) && !used.contains(s); });
-      if (!applies) continue;
-      used.insert(by.begin(), by.end());
-      product *= share;
-    }
-    return product;
-  }
-
-  void region(const Region& r, const Coordinates& at, double times) {
-    for (const Op& op : r.ops)
-      if (live_.live(op)) one(op, at, times);
+  void region(const Region& r, const Coordinates& at, double times, const Wanted& yields) {
+    needs_.begin(r, at);
+    for (size_t i = 0; i < yields.size(); ++i)
+      if (yields[i]) needs_.want(r.yields[i], *yields[i]);
+    for (auto op = r.ops.rbegin(); op != r.ops.rend(); ++op) one(*op, at, times);
   }
 
   void one(const Op& op, const Coordinates& at, double times) {
-    const double each = share(at) * times;
-    if (op.code == Opcode::for_) {
-      loop(op, at, times);
-    } else if (op.code == Opcode::while_) {
-      return;  // it may end before its first iteration
-    } else if (op.code == Opcode::if_) {
-      branch(op, at, times);
-    } else if (op.code == Opcode::load) {
-      touched_[op.as<ViewAttr>().view.param].read += bytes_inside(op, op.out[0]) * times;
-    } else if (op.code == Opcode::store) {
-      touched_[op.as<ViewAttr>().view.param].written += bytes_inside(op, op.in[0]) * times;
-    } else if (const View* view = view_of(op)) {
-      place(op, touched_[view->param], each);
-    } else if (const OpCost cost = cost_of(p_, op); cost.count > 0) {
-      add(cost, elements(is_fold(op.code) ? op.in[0] : op.out[0]) * each);
+    if (op.code == Opcode::for_) return loop(op, at, times);
+    if (op.code == Opcode::if_) return branch(op, at, times);
+    if (op.code == Opcode::while_) return skipped(op);
+    if (op.code == Opcode::store) return store(op, at, times);
+    if (op.code == Opcode::scatter || op.code == Opcode::atomic) return place(op, times);
+    const std::optional<Elements> needed = needs_.needed(op);
+    if (!needed) return;
+    if (op.code == Opcode::load) {
+      touched_[op.as<ViewAttr>().view.param].read += bytes(op, needs_.data(op.out[0])) * times;
+    } else if (op.code == Opcode::gather) {
+      touched_[view_of(op)->param].read += bytes(op, *needed) * times;
+      for (ValueId v : op.in) needs_.want(v, *needed);
+    } else {
+      const OpCost cost = cost_of(p_, op);
+      if (cost.count > 0 && !needs_.known().follows(op.out[0]))
+        add(cost, elements(op, *needed) * times * often(op));
+      needs_.pass(op, *needed);
     }
+  }
+
+  /// How much of what an op does with these tiles it must do with any.
+  double often(const Op& op) const {
+    double share = 1;
+    for (const Moving::Seldom& s : moving_.seldom(op)) share *= s.never ? 0 : 1 / trips_.at(s.of);
+    return share;
+  }
+
+  double elements(const Op& op, const Elements& needed) const {
+    if (op.code != Opcode::dot)
+      return static_cast<double>((is_fold(op.code) ? needs_.folded(op, needed) : needed).size());
+    const int64_t depth = p_.type(op.in[0]).shape.back();
+    return static_cast<double>(needs_.multiplied(op, needed)) / static_cast<double>(depth);
   }
 
   void add(const OpCost& cost, double elements) {
@@ -186,59 +116,105 @@ class Counter {
     done_.flops += cost.flops * elements;
   }
 
-  /// A gather, scatter or atomic: where its elements lie is not known.
-  void place(const Op& op, Touched& touched, double times) {
-    const double n = static_cast<double>(tw::count(place_extents(p_, op))) * times;
-    const DType t = p_.params[view_of(op)->param].dtype;
-    const double moved = n * static_cast<double>(bits(t)) / 8;
-    if (op.code != Opcode::scatter) touched.read += moved;
-    if (op.code != Opcode::gather) touched.written += moved;
+  double bytes(const Op& op, const Elements& e) const {
+    return static_cast<double>(e.size()) *
+           static_cast<double>(bits(p_.params[view_of(op)->param].dtype)) / 8;
+  }
+
+  /// A loop that may end before its first iteration. What it looks at is not known to be padding.
+  void skipped(const Op& op) {
+    const bool used = std::ranges::any_of(op.out, [&](ValueId v) { return !!needs_.wanted(v); });
+    if (!used && !writes(op.regions[0])) return;
+    for (ValueId v : op.in) needs_.want(v, Elements::all(p_.type(v).shape));
+    walk(op.regions[0], [this](const Op& inner) {
+      for (ValueId v : inner.in) needs_.want(v, Elements::all(p_.type(v).shape));
+    });
+  }
+
+  void store(const Op& op, const Coordinates& at, double times) {
+    const View& view = op.as<ViewAttr>().view;
+    const Elements inside = needs_.inside(view, p_.type(op.in[0]).shape, at);
+    touched_[view.param].written += bytes(op, inside) * times;
+    needs_.want(op.in[0], inside);
+  }
+
+  /// A scatter or atomic: which elements of the tensor it meets is not known.
+  void place(const Op& op, double times) {
+    const Elements placed = needs_.placed(op);
+    const auto n = static_cast<double>(placed.size()) * times;
+    Touched& touched = touched_[view_of(op)->param];
+    touched.written += bytes(op, placed) * times;
+    for (ValueId v : op.in) needs_.want(v, placed);
     if (op.code != Opcode::atomic) return;
+    touched.read += bytes(op, placed) * times;
     done_.flops += n;
+    const DType t = p_.params[view_of(op)->param].dtype;
     done_.ops[static_cast<size_t>(is_float(t) ? Unit::f32 : Unit::integer)] += n;
   }
 
-  void loop(const Op& op, Coordinates at, double times) {
+  /// What a loop's body must hand back: what is used after it and what the next trip uses.
+  void loop(const Op& op, const Coordinates& at, double times) {
     const auto& loop = op.as<LoopAttr>();
-    const int64_t n = trips(loop, at);
+    const int64_t n = sizes_.trips(loop, at);
+    Wanted yields;
+    for (ValueId v : op.out) yields.push_back(needs_.wanted(v));
     const Symbol counter{SymbolKind::loop, loop.loop};
-    const Region& body = op.regions[0];
-    if (!depends_on(body, counter)) {
-      at[counter] = value(loop.lo, at);
-      return region(body, at, times * static_cast<double>(n));
+    const std::vector<Span> trips =
+        spans_.of(counter, value(loop.lo, at), n, std::max<int64_t>(value(loop.step, at), 1), at,
+                  std::max(parts_, kLeastParts));
+    trips_[counter] = static_cast<double>(n);
+    const int64_t parts = parts_;
+    parts_ = std::max<int64_t>(parts / std::max<int64_t>(std::ssize(trips), 1), 1);
+    if (n > 1 && !yields.empty()) rehearse(op, at, trips, yields);
+    Wanted first = n > 0 ? Wanted(op.in.size()) : yields;
+    for (const Span& s : trips) {
+      trip(op, at, s, times * s.count, yields);
+      add_arguments(op, first);
     }
-    for (int64_t i = 0; i < n; ++i) {
-      at[counter] = value(loop.lo, at) + i * value(loop.step, at);
-      region(body, at, times);
+    parts_ = parts;
+    for (size_t i = 0; i < op.in.size(); ++i)
+      if (first[i]) needs_.want(op.in[i], *first[i]);
+  }
+
+  void trip(const Op& op, Coordinates at, const Span& s, double times, const Wanted& yields) {
+    at[{SymbolKind::loop, op.as<LoopAttr>().loop}] = s.value;
+    region(op.regions[0], at, times, yields);
+  }
+
+  /// Adds to what is wanted of a body what its first and its last trip want of the one before.
+  void rehearse(const Op& op, const Coordinates& at, const std::vector<Span>& trips,
+                Wanted& yields) {
+    for (size_t round = 0; round <= yields.size(); ++round) {
+      const Wanted before = yields;
+      for (const Span& s : {trips.front(), trips.back()}) {
+        trip(op, at, s, 0, before);
+        add_arguments(op, yields);
+      }
+      if (yields == before) return;
     }
   }
 
-  /// True when inner loops or branches must be counted for every value of the counter.
-  static bool depends_on(const Region& r, Symbol counter) {
-    bool found = false;
-    const auto look = [&](Symbol s) { found |= s == counter; };
-    walk(r, [&](const Op& op) {
-      if (op.code == Opcode::for_)
-        for (const Expr& e : {op.as<LoopAttr>().lo, op.as<LoopAttr>().hi, op.as<LoopAttr>().step})
-          for_each_symbol(e, look);
-      if (op.code == Opcode::if_)
-        for (const Expr& e : {op.as<CondAttr>().a, op.as<CondAttr>().b}) for_each_symbol(e, look);
-    });
-    return found;
+  /// What the body wants of its arguments.
+  void add_arguments(const Op& op, Wanted& to) const {
+    for (size_t i = 0; i < to.size(); ++i)
+      if (const auto& more = needs_.wanted(op.regions[0].args[i]))
+        to[i] = to[i] ? *to[i] | *more : *more;
   }
 
   void branch(const Op& op, const Coordinates& at, double times) {
     const auto& c = op.as<CondAttr>();
     const int64_t a = value(c.a, at), b = value(c.b, at);
+    Wanted yields;
+    for (ValueId v : op.out) yields.push_back(needs_.wanted(v));
     if (!uses(c.a, SymbolKind::pid) && !uses(c.b, SymbolKind::pid))
-      return region(op.regions[holds(c.kind, a, b) ? 0 : 1], at, times);
+      return region(op.regions[holds(c.kind, a, b) ? 0 : 1], at, times, yields);
     // Which side an instance takes is not followed: both count as the cheaper one.
     const auto touched = touched_;
     const Work done = done_;
-    region(op.regions[0], at, times);
+    region(op.regions[0], at, times, yields);
     const auto touched_first = std::exchange(touched_, touched);
     const Work done_first = std::exchange(done_, done);
-    region(op.regions[1], at, times);
+    region(op.regions[1], at, times, yields);
     done_.flops = std::min(done_.flops, done_first.flops);
     for (size_t u = 0; u < kUnits; ++u) done_.ops[u] = std::min(done_.ops[u], done_first.ops[u]);
     for (auto& [param, bytes] : touched_) {
@@ -246,13 +222,6 @@ class Counter {
       const Touched first = other == touched_first.end() ? Touched{} : other->second;
       bytes = {std::min(bytes.read, first.read), std::min(bytes.written, first.written)};
     }
-  }
-
-  double elements(ValueId v) const { return static_cast<double>(tw::count(p_.type(v).shape)); }
-  double bytes_inside(const Op& op, ValueId tile) const {
-    double n = elements(tile) * static_cast<double>(bits(p_.type(tile).dtype)) / 8;
-    for (const AxisShare& a : axis_shares(op)) n *= a.share;
-    return n;
   }
 
   /// A tensor moves once, and no more of it than was touched.
@@ -273,12 +242,11 @@ class Counter {
 
   const Program& p_;
   Sizes sizes_;
-  Liveness live_;
-  std::map<Symbol, double> values_;
-  bool varies_ = false;  // some loop's bounds depend on the instance
-  std::map<std::set<Symbol>, double> shares_;
-  std::set<std::pair<int64_t, int64_t>> fixed_;
-  double fixed_share_ = 1;
+  Needs needs_;
+  Spans spans_;
+  Moving moving_;
+  std::map<Symbol, double> trips_;  // how many values the symbols around take
+  int64_t parts_ = 0;               // that loops may have from here inward
   Work done_;                       // but for bytes
   std::map<int, Touched> touched_;  // by parameter
 };

@@ -1,6 +1,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <unistd.h>
@@ -53,8 +54,38 @@ std::string model_name() {
   return "unknown";
 }
 
-/// Bytes of a cache, or what stands there already when the system does not say.
-void ask(int what, int64_t& bytes) {
+/// First word of a file of /sys about a cache of the first core; empty where there is none.
+std::string cache_word(int index, const char* file) {
+  std::ifstream in("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/" + file);
+  std::string word;
+  in >> word;
+  return word;
+}
+
+/// Bytes of the cache of data of a level, as the kernel has it from the processor; 0 when it does
+/// not say.
+int64_t cache_bytes(int level) {
+  for (int i = 0; !cache_word(i, "level").empty(); ++i) {
+    if (cache_word(i, "level") != std::to_string(level)) continue;
+    if (cache_word(i, "type") == "Instruction") continue;
+    const std::string size = cache_word(i, "size");  // such as 32768K
+    const auto digits = static_cast<size_t>(
+        std::ranges::find_if(size, [](char c) { return c < '0' || c > '9'; }) - size.begin());
+    if (digits == 0 || digits > 9) return 0;
+    const int shift = size.ends_with("K") ? 10 : size.ends_with("M") ? 20 : 0;
+    return std::stoll(size.substr(0, digits)) << shift;
+  }
+  return 0;
+}
+
+/// Bytes of a cache, or what stands there already when the system does not say. The C library takes
+/// what a hypervisor says of caches, which may be those of several processors: the kernel goes
+/// first.
+void ask(int level, int what, int64_t& bytes) {
+  if (const int64_t n = cache_bytes(level); n > 0) {
+    bytes = n;
+    return;
+  }
   const long n = sysconf(what);
   if (n > 0) bytes = n;
 }
@@ -68,9 +99,9 @@ CpuMachine detect_cpu() {
 #endif
   m.vnni = has_vnni() && m.isa == "avx512";
   m.name = model_name();
-  ask(_SC_LEVEL1_DCACHE_SIZE, m.l1d);
-  ask(_SC_LEVEL2_CACHE_SIZE, m.l2);
-  ask(_SC_LEVEL3_CACHE_SIZE, m.l3);
+  ask(1, _SC_LEVEL1_DCACHE_SIZE, m.l1d);
+  ask(2, _SC_LEVEL2_CACHE_SIZE, m.l2);
+  ask(3, _SC_LEVEL3_CACHE_SIZE, m.l3);
   m.cores = usable_cores();
   return m;
 }
